@@ -1,0 +1,96 @@
+"""Labels of any kind to class codes or simplex rows, and the weights that go with them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from admm_softmax._arrays import Array, Labels
+from admm_softmax.problem import check_soft_labels, check_weights
+
+
+class Targets(NamedTuple):
+    """Encoded labels, their classes, and sample weights with class weights applied."""
+
+    labels: Labels
+    classes: Any
+    weights: Array
+
+
+def encode(y: Any, n_rows: int, class_weight: Any, sample_weight: Any) -> Targets:
+    """Encode training labels; at least two classes are needed."""
+    weights = check_weights(sample_weight, n_rows)
+    soft = _soft(y, n_rows, "y")
+    if soft is not None:
+        labels, weights = _weigh_soft(soft, weights, class_weight)
+        return Targets(labels, np.arange(soft.shape[1]), weights)
+    y = _hard(y, n_rows, "y")
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold at least two classes, got one class only: {classes.tolist()[0]!r}"
+        )
+    if class_weight is not None:
+        weights = (
+            weights
+            * compute_class_weight(class_weight, classes=classes, y=y, sample_weight=weights)[codes]
+        )
+    return Targets(codes.astype(np.intp), classes, weights)
+
+
+def encode_more(y: Any, n_rows: int, classes: Any) -> Labels:
+    """Encode validation labels in terms of the training classes."""
+    soft = _soft(y, n_rows, "y_val")
+    if soft is not None:
+        if soft.shape[1] != len(classes):
+            raise ValueError(f"y_val has {soft.shape[1]} columns for {len(classes)} classes")
+        return soft
+    y = _hard(y, n_rows, "y_val")
+    unseen = np.setdiff1d(y, classes)
+    if len(unseen):
+        raise ValueError(
+            f"y_val holds labels never seen in y: {unseen.tolist()[:5]}; the classes are "
+            f"{classes.tolist()[:10]}{'…' if len(classes) > 10 else ''}"
+        )
+    return np.asarray(np.searchsorted(classes, y))
+
+
+def _soft(y: Any, n_rows: int, name: str) -> Array | None:
+    """Y as soft labels if it is a numeric matrix of two or more columns, else None."""
+    array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    if array.ndim != 2 or array.shape[1] < 2 or array.dtype.kind not in "fiub":
+        return None
+    if len(array) != n_rows:
+        raise ValueError(f"{name} has {len(array)} rows for {n_rows} rows of X")
+    return check_soft_labels(array)
+
+
+def _hard(y: Any, n_rows: int, name: str) -> Any:
+    y = column_or_1d(y, warn=True)
+    if len(y) != n_rows:
+        raise ValueError(f"{name} has {len(y)} entries for {n_rows} rows of X")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError(f"Input {name} contains NaN or infinity")
+    check_classification_targets(y)
+    return y
+
+
+def _weigh_soft(soft: Array, weights: Array, class_weight: Any) -> tuple[Array, Array]:
+    """Class weights v on soft labels: Σ_k v_k c_k (lse − z_k) is a row weight and new labels."""
+    if class_weight is None:
+        return soft, weights
+    K = soft.shape[1]
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise ValueError(
+                f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}"
+            )
+        v = weights.sum() / (K * np.maximum(weights @ soft, np.finfo(float).tiny))
+    else:
+        v = compute_class_weight(class_weight, classes=np.arange(K), y=np.arange(K))
+    factor = soft @ v
+    return soft * v / factor[:, None], weights * factor

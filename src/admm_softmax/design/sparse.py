@@ -1,0 +1,84 @@
+"""X as a SciPy sparse matrix in memory. It is never densified as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import qr
+
+from admm_softmax._arrays import Array
+from admm_softmax._parallel import blas_threads
+from admm_softmax.design.base import BLOCK_BYTES, Design
+
+#: A block's product with its transpose is a dense d × K matrix, so blocks are few.
+MAX_BLOCKS = 64
+
+
+class SparseDesign(Design):
+    """X̃ = [X, 1] for a sparse X; anything but CSR is converted to CSR once."""
+
+    def __init__(self, X: Any, *, intercept: bool = True, n_threads: int | None = None) -> None:
+        X = sp.csr_array(X)
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(np.float64)
+        super().__init__(X.shape, X.dtype, intercept, n_threads)
+        self.X = X
+
+    def block(self, rows: slice) -> Any:
+        """Rows of X as a CSR view: only the row pointer is new."""
+        X = self.X
+        pointer = X.indptr[rows.start : rows.stop + 1]
+        first, last = pointer[0], pointer[-1]
+        parts = (X.data[first:last], X.indices[first:last], pointer - first)
+        return sp.csr_array(parts, shape=(rows.stop - rows.start, X.shape[1]))
+
+    def block_rows(self) -> int:
+        """As many rows as hold a megabyte of entries, and few enough blocks."""
+        a_row = max(1, self.X.nnz // max(1, self.n_rows)) * (self.X.dtype.itemsize + 4)
+        return int(max(64, BLOCK_BYTES // a_row, -(-self.n_rows // MAX_BLOCKS)))
+
+    def gram(self, weights: Array) -> Array:
+        """X̃ᵀ diag(w) X̃: a sparse product, then dense because it fills in."""
+        self.reads += 1
+        d = self.X.shape[1]
+        G = np.zeros((self.n_features, self.n_features))
+        weighted = self._scaled(weights)
+        G[:d, :d] = (self.X.T.astype(np.float64) @ weighted).toarray()
+        if self.intercept:
+            G[:d, d] = G[d, :d] = np.asarray(weighted.sum(axis=0)).ravel()
+            G[d, d] = weights.sum()
+        return G
+
+    def triangle(self, weights: Array) -> Array:
+        """R of the QR factorisation of diag(√w) X̃, a dense panel of rows at a time."""
+        self.reads += 1
+        R = np.zeros((0, self.n_features))
+        scaled = self._scaled(np.sqrt(weights))
+        with blas_threads(self.n_threads):
+            for i in range(0, self.n_rows, self.n_features):
+                panel = np.empty((min(self.n_features, self.n_rows - i), self.n_features))
+                panel[:, : self.X.shape[1]] = scaled[i : i + len(panel)].toarray()
+                if self.intercept:
+                    panel[:, -1] = np.sqrt(weights[i : i + len(panel)])
+                R = qr(np.concatenate([R, panel]), mode="r", overwrite_a=True)[0]
+                R = R[: self.n_features]
+        return R
+
+    def column_squares(self, weights: Array) -> Array:
+        """Σᵢ wᵢ x̃ᵢⱼ² for every column j."""
+        self.reads += 1
+        squares = self.X.astype(np.float64).power(2).T @ weights
+        return np.append(squares, weights.sum()) if self.intercept else np.asarray(squares)
+
+    def outer(self, inverse_penalty: Callable[[Any], Array]) -> Array:
+        """X P Xᵀ, n × n dense."""
+        self.reads += 1
+        X = self.X.astype(np.float64)
+        product = X @ inverse_penalty(X.T.tocsc())
+        return np.asarray(product.toarray() if sp.issparse(product) else product)
+
+    def _scaled(self, factor: Array) -> Any:
+        return sp.csr_array(sp.diags_array(factor) @ self.X.astype(np.float64))

@@ -1,0 +1,311 @@
+"""scikit-learn glue: validation of input, labels, fitted attributes. No mathematics."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from admm_softmax._arrays import Array
+from admm_softmax._labels import Targets, encode, encode_more
+from admm_softmax._weights import reference_matrix, to_coef
+from admm_softmax.problem import Problem, check_weights
+from admm_softmax.solvers import Result, Solver, Status, run
+from admm_softmax.solvers.named import as_solver
+from admm_softmax.solvers.run import Callback
+
+_FLOATS = [np.float64, np.float32]
+
+
+class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
+    """Multinomial logistic (softmax) regression with a Tikhonov penalty.
+
+    Minimises, with S = Σ sᵢ the sum of the sample weights, ::
+
+        F(W) = (1/S) Σᵢ sᵢ [ logsumexp(xᵢW) − cᵢ·xᵢW ] + (α/2) ‖L (W − W_ref)‖²_F
+
+    A drop-in for scikit-learn's LogisticRegression: `C` means the same, and the default
+    is C = 1. The penalty is α = 1/(S·C), or 2/(S·C) for two classes, where scikit-learn
+    penalises one vector and this class the two halves ±w/2 of it.
+
+    Parameters
+    ----------
+    alpha : float, optional
+        Strength α ≥ 0 of the penalty; does not depend on the number of rows.
+    C : float, optional
+        The same in scikit-learn's units. Give alpha or C, not both.
+    operator : None, "identity" or matrix
+        L, with one column a feature: a SciPy sparse (or dense) matrix, for example from
+        `admm_softmax.operators`.
+    reference : array or (coef, intercept), optional
+        W_ref: shaped as `coef_` (K × d; 1 × d for two classes), as that with
+        `intercept_`, or as W: d × K, or (d + 1) × K with the intercepts last.
+    fit_intercept : bool
+        Whether to fit an intercept.
+    penalize_intercept : bool
+        Whether the penalty covers the intercept. If so, `operator` may have one column
+        more, for the intercept.
+    class_weight : dict, "balanced" or None
+        As in scikit-learn.
+    solver : str or solver object
+        "auto", "admm", or for example `ADMM(rho=4e-3, relaxation=1.7)`, which runs as
+        configured.
+    max_iter, tol, time_limit
+        Stop after so many iterations, at max|∇F| ≤ tol, or after so many seconds.
+    keep : "best" or "last"
+        With validation rows, which iterate to keep.
+    monitor : "loss" or "accuracy"
+        What makes an iterate best on the validation rows.
+    warm_start : bool
+        Start from the weights of the last fit, where its shape and classes agree.
+    callbacks : sequence of callables, optional
+        Each is called with every `Iterate` and ends the run by returning True.
+    n_threads : int, optional
+        Threads; None takes every core.
+    random_state : int, RandomState or None
+        Seeds what is random in a solver chosen by name. None is a fixed seed: the same
+        input gives the same bits.
+    verbose : bool
+        Show progress.
+
+    Attributes
+    ----------
+    coef_, intercept_ : arrays
+        K × d and K; 1 × d and 1 for two classes.
+    classes_ : array
+        The labels; 0 … K−1 for soft labels.
+    n_iter_ : int
+        Iterations run.
+    history_ : History
+        What happened; `history_.to_frame()`, `history_.plot()`.
+    status_ : Status
+        "converged", "iteration_limit", "time_limit", "stopped", "interrupted" or
+        "diverged".
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from admm_softmax import SoftmaxRegression
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = SoftmaxRegression(alpha=1e-2).fit(X, y)
+    >>> clf.predict(X[:2])
+    array([0, 0])
+    >>> clf.status_.value
+    'converged'
+    """
+
+    def __init__(
+        self,
+        alpha: float | None = None,
+        *,
+        C: float | None = None,
+        operator: Any = None,
+        reference: Any = None,
+        fit_intercept: bool = True,
+        penalize_intercept: bool = False,
+        class_weight: Any = None,
+        solver: str | Solver = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        time_limit: float | None = None,
+        keep: Literal["best", "last"] = "best",
+        monitor: Literal["loss", "accuracy"] = "loss",
+        warm_start: bool = False,
+        callbacks: Sequence[Callback] | None = None,
+        n_threads: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.C = C
+        self.operator = operator
+        self.reference = reference
+        self.fit_intercept = fit_intercept
+        self.penalize_intercept = penalize_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.time_limit = time_limit
+        self.keep = keep
+        self.monitor = monitor
+        self.warm_start = warm_start
+        self.callbacks = callbacks
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> SoftmaxRegression:
+        """Fit to rows X with labels y.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix of shape (n, d)
+            float32 stays float32; sparse stays sparse.
+        y : labels of shape (n,), or soft labels of shape (n, K)
+            Soft labels are rows of probabilities.
+        sample_weight : array of shape (n,), optional
+            Weights ≥ 0. A weight of two equals the row twice.
+        X_val, y_val, sample_weight_val : optional
+            Validation rows, which decide the iterate to keep.
+        """
+        if y is None:
+            raise ValueError("fit requires y to be passed, but the target y is None")
+        X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS)
+        targets = encode(y, X.shape[0], self.class_weight, sample_weight)
+        previous = self._previous(targets)
+        self.classes_ = targets.classes
+        problem = self._problem(X, targets)
+        validation = self._validation(problem, X_val, y_val, sample_weight_val)
+        result = run(
+            problem,
+            as_solver(self.solver, seed=self._seed()),
+            W0=previous if previous is not None and previous.shape == problem.shape else None,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            time_limit=self.time_limit,
+            validation=validation,
+            keep=self.keep,
+            monitor=self.monitor,
+            callbacks=self.callbacks or (),
+            verbose=bool(self.verbose),
+        )
+        self._store(result, X.dtype, problem)
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes, one row an example."""
+        return softmax(self._scores(X), axis=1)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of `predict_proba`, without underflow."""
+        return log_softmax(self._scores(X), axis=1)
+
+    def to_sklearn(self) -> LogisticRegression:
+        """A fitted LogisticRegression with the same classes and probabilities."""
+        check_is_fitted(self)
+        twice = 2.0 if len(self.classes_) == 2 else 1.0
+        C = np.inf if self._alpha == 0 else twice / (self._total_weight * self._alpha)
+        twin = LogisticRegression(C=C, fit_intercept=self.fit_intercept)
+        for name in ("coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(
+                    twin,
+                    name,
+                    np.copy(getattr(self, name))
+                    if name != "n_features_in_"
+                    else self.n_features_in_,
+                )
+        twin.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
+        return twin
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input is fine."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _problem(self, X: Any, targets: Targets) -> Problem:
+        K = len(targets.classes)
+        self._total_weight = float(targets.weights.sum())
+        self._alpha = self._penalty_strength(K)
+        return Problem.of(
+            X,
+            targets.labels,
+            self._alpha,
+            sample_weight=targets.weights,
+            n_classes=K,
+            operator=self.operator,
+            reference=reference_matrix(self.reference, X.shape[1], K, bool(self.fit_intercept)),
+            intercept=bool(self.fit_intercept),
+            penalize_intercept=bool(self.penalize_intercept),
+            n_threads=self.n_threads,
+        )
+
+    def _penalty_strength(self, n_classes: int) -> float:
+        if self.alpha is not None and self.C is not None:
+            raise ValueError(f"give alpha or C, not both: got alpha={self.alpha} and C={self.C}")
+        if self.alpha is not None:
+            return self.alpha
+        C = 1.0 if self.C is None else self.C
+        if not C > 0:
+            raise ValueError(f"C must be positive, got {C}")
+        return (2.0 if n_classes == 2 else 1.0) / (self._total_weight * C)
+
+    def _validation(
+        self, problem: Problem, X_val: Any, y_val: Any, sample_weight_val: Any
+    ) -> Problem | None:
+        if X_val is None and y_val is None:
+            if sample_weight_val is not None:
+                raise ValueError("sample_weight_val needs X_val and y_val: got None")
+            return None
+        if X_val is None or y_val is None:
+            missing = "X_val" if X_val is None else "y_val"
+            raise ValueError(f"X_val and y_val go together: {missing} is None")
+        X_val = validate_data(self, X_val, accept_sparse="csr", dtype=_FLOATS, reset=False)
+        n = X_val.shape[0]
+        return Problem.of(
+            X_val,
+            encode_more(y_val, n, self.classes_),
+            sample_weight=check_weights(sample_weight_val, n, "sample_weight_val"),
+            n_classes=problem.n_classes,
+            intercept=bool(self.fit_intercept),
+            n_threads=self.n_threads,
+        )
+
+    def _previous(self, targets: Targets) -> Array | None:
+        if not self.warm_start or not hasattr(self, "_W"):
+            return None
+        return self._W if np.array_equal(self.classes_, targets.classes) else None
+
+    def _seed(self) -> int:
+        if self.random_state is None:
+            return 0
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _store(self, result: Result, dtype: Any, problem: Problem) -> None:
+        self._W = result.W
+        self.coef_, self.intercept_ = to_coef(result.W, problem.design.intercept, dtype)
+        self.n_iter_ = result.n_iter
+        self.history_ = result.history
+        self.status_ = result.status
+        if result.status.remedy:
+            self._warn(result)
+
+    def _warn(self, result: Result) -> None:
+        last = float(result.history["gradient_norm"][-1])
+        if result.status == Status.DIVERGED:
+            what = f"the objective is no longer finite after {result.n_iter} iterations"
+        else:
+            what = (
+                f"{result.status} after {result.n_iter} iterations, with max|∇F| = {last:.2e} "
+                f"> tol = {self.tol:.2e}"
+            )
+        warnings.warn(
+            f"SoftmaxRegression: {what}. {result.status.remedy}", ConvergenceWarning, stacklevel=3
+        )
+
+    def _scores(self, X: Any) -> Any:
+        """N × K scores, also for two classes."""
+        check_is_fitted(self)
+        scores = self.decision_function(X)
+        return np.stack([-scores / 2, scores / 2], axis=1) if scores.ndim == 1 else scores

@@ -1,0 +1,165 @@
+"""The z-step: n independent K-dimensional convex problems, solved to rounding.
+
+For each row, with v given and c on the simplex, ::
+
+    minimise  logsumexp(z) − c·z + (ρ/2) ‖z − v‖²
+    g(z) = p − c + ρ (z − v),           p = softmax(z)
+    H(z) = diag(p + ρ) − p pᵀ
+
+The Hessian is diagonal plus rank one, so Sherman–Morrison solves the Newton system in
+O(K). Because Σp = 1 the denominator 1 − pᵀ diag(p+ρ)⁻¹ p equals ρ Σ q with
+q = p / (p + ρ): a sum of positive terms, with no cancellation for any ρ ::
+
+    H⁻¹ g = g / (p + ρ) + q (q·g) / (ρ Σq)
+
+Warm-started, two to five steps reach rounding. Far from the solution, or for tiny ρ,
+Newton's step can overshoot by 1/ρ. Rows whose gradient does not shrink are handed to a
+scalar equation that cannot fail: with λ = logsumexp(z), optimality reads
+
+    z_j + p_j / ρ = a_j,   a = v + c/ρ,   p_j = exp(z_j − λ)
+    ⇔  p_j = ρ ω(a_j − λ − log ρ),      ω + log ω = x  (Wright's omega function)
+
+and λ is the root of log Σ_j p_j(λ) = 0, a decreasing function with a known bracket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from scipy.special import wrightomega
+
+from admm_softmax._arrays import Array, Labels
+from admm_softmax.kernels.softmax import minus_labels, softmax
+
+EPS = float(np.finfo(np.float64).eps)
+
+#: From so many entries of Z on, the compiled twin repays loading Numba and its cache.
+COMPILED_FROM = 200_000
+
+#: A warm-started row that has not converged after so many Newton steps is a hard row.
+NEWTON_STEPS = 12
+#: The bracket of the scalar equation is halved at worst, from ~1/ρ down to rounding.
+ROOT_STEPS = 100
+
+
+ZStep: TypeAlias = Callable[[Array, Labels, float, Array], tuple[Array, Array, Array]]
+
+
+def pick_zstep(n_rows: int, n_classes: int) -> ZStep:
+    """The z-step for a problem of this size: compiled if it is large, else in NumPy.
+
+    >>> pick_zstep(100, 3) is zstep
+    True
+    """
+    if n_rows * n_classes < COMPILED_FROM:
+        return zstep
+    from admm_softmax.kernels import compiled  # noqa: PLC0415  (loads Numba)
+
+    return compiled.zstep
+
+
+def zstep(V: Array, labels: Labels, rho: float, Z: Array) -> tuple[Array, Array, Array]:
+    """Solve the z-step for every row of V, starting from Z.
+
+    Returns Z⁺, P = softmax(Z⁺) and the number of Newton steps of each row.
+
+    >>> V = np.zeros((1, 2))
+    >>> Z, P, steps = zstep(V, np.array([0]), 1.0, V)
+    >>> bool(abs(P - [[1.0, 0.0]] + Z).max() < 1e-15)
+    True
+    """
+    return finish_hard_rows(*_newton(V, labels, rho, Z), V, labels, rho)
+
+
+def finish_hard_rows(
+    Z: Array, P: Array, steps: Array, hard: Array, V: Array, labels: Labels, rho: float
+) -> tuple[Array, Array, Array]:
+    """Solve the rows that Newton gave up, from the scalar equation; writes into Z, P, steps."""
+    rows = np.flatnonzero(hard)
+    if len(rows):
+        start = _from_scalar_equation(V[rows], labels[rows], rho)
+        Z[rows], P[rows], more, _ = _newton(V[rows], labels[rows], rho, start)
+        steps[rows] += more
+    return Z, P, steps
+
+
+def _newton(V: Array, labels: Labels, rho: float, Z: Array) -> tuple[Array, Array, Array, Array]:
+    """Newton on all rows at once; a row leaves when it has converged or stops shrinking.
+
+    Also returns which rows left unconverged; those hold the best iterate they had.
+    """
+    n = len(V)
+    Z_out, P_out = np.array(Z, dtype=np.float64), np.empty_like(V)
+    steps, hard = np.zeros(n), np.zeros(n, dtype=bool)
+    rows = np.arange(n)
+    z, v, c = Z_out, V, labels
+    p, g = _gradient(z, v, c, rho)
+    size = np.abs(g).max(axis=1)
+    P_out[:] = p
+    for _ in range(NEWTON_STEPS):
+        todo = size > _rounding(z, v, rho)
+        if not todo.all():
+            rows, z, v, c, p, g, size = (a[todo] for a in (rows, z, v, c, p, g, size))
+        if not len(rows):
+            return Z_out, P_out, steps, hard
+        z_new = z - _newton_direction(p, g, rho)
+        p_new, g_new = _gradient(z_new, v, c, rho)
+        size_new = np.abs(g_new).max(axis=1)
+        steps[rows] += 1
+        shrunk = size_new < size
+        hard[rows[~shrunk]] = True
+        rows, z, v, c = rows[shrunk], z_new[shrunk], v[shrunk], c[shrunk]
+        p, g, size = p_new[shrunk], g_new[shrunk], size_new[shrunk]
+        Z_out[rows], P_out[rows] = z, p
+    hard[rows[size > _rounding(z, v, rho)]] = True
+    return Z_out, P_out, steps, hard
+
+
+def _gradient(Z: Array, V: Array, labels: Labels, rho: float) -> tuple[Array, Array]:
+    P, _ = softmax(Z)
+    return P, minus_labels(P, labels) + rho * (Z - V)
+
+
+def _newton_direction(P: Array, G: Array, rho: float) -> Array:
+    q = P / (P + rho)
+    common = np.einsum("ij,ij->i", q, G) / (rho * q.sum(axis=1))
+    return np.asarray(G / (P + rho) + q * common[:, None])
+
+
+def _rounding(Z: Array, V: Array, rho: float) -> Array:
+    """The size at which a row's gradient is rounding noise.
+
+    Two sources: the terms of g themselves (p and c are at most 1, then ρz and ρv), and
+    the spacing of floats around z, which moves p by as much.
+    """
+    z, v = np.abs(Z).max(axis=1), np.abs(V).max(axis=1)
+    return np.asarray(4.0 * EPS * (1.0 + z + rho * (z + v)))
+
+
+def _from_scalar_equation(V: Array, labels: Labels, rho: float) -> Array:
+    """Solve for λ = logsumexp(z) by Newton on log Σp(λ) = 0 inside a bracket."""
+    a = V - minus_labels(np.zeros_like(V), labels) / rho
+    top, log_rho, K = a.max(axis=1), np.log(rho), V.shape[1]
+    # The largest p lies in [1/K, 1]; both ends invert to a value of λ.
+    low, high = top - 1.0 / rho, top - 1.0 / (K * rho) + np.log(K)
+    lam = low.copy()
+    for _ in range(ROOT_STEPS):
+        omega = wrightomega(a - (lam + log_rho)[:, None])
+        total = rho * omega.sum(axis=1)
+        slope = -(omega / (1.0 + omega)).sum(axis=1) * rho / total
+        low, high = np.where(total >= 1.0, lam, low), np.where(total <= 1.0, lam, high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = lam - np.log(total) / slope
+        inside = (step > low) & (step < high)
+        new = np.where(inside, step, 0.5 * (low + high))
+        if np.all(np.abs(new - lam) <= 2.0 * EPS * (1.0 + np.abs(lam))):
+            break
+        lam = new
+    x = a - (lam + log_rho)[:, None]
+    omega = wrightomega(x)
+    # log ω = x − ω loses digits for large x, and log(ω) underflows for small x.
+    with np.errstate(divide="ignore"):
+        log_omega = np.where(x < 1.0, x - omega, np.log(omega))
+    return np.asarray((lam + log_rho)[:, None] + log_omega, dtype=np.float64)

@@ -1,0 +1,235 @@
+"""Problem = design + labels + weights + penalty. What is minimised, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from admm_softmax._arrays import Array, Labels
+from admm_softmax.design import Design, as_design
+from admm_softmax.kernels import rows
+from admm_softmax.penalty import Tikhonov
+
+#: How far a row of soft labels may be from summing to one.
+SIMPLEX_TOLERANCE = 1e-6
+
+
+class Evaluation(NamedTuple):
+    """Loss and accuracy of some weights on some rows."""
+
+    loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Linearisation:
+    """F, its gradient and its Hessian at one W. The Hessian costs one read a product."""
+
+    objective: float
+    loss: float
+    accuracy: float
+    gradient: Array
+    #: P = softmax(XW), n × K.
+    P: Array
+    hessian_product: Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Softmax regression with a Tikhonov penalty.
+
+    Minimise over W (d × K) ::
+
+        F(W) = Σᵢ wᵢ [ logsumexp(xᵢW) − cᵢ·xᵢW ] + (α/2) ‖L (W − W_ref)‖²_F
+
+    with wᵢ = sᵢ / S: the weights are normalised here and nowhere else, so that the loss
+    is a mean, α does not depend on n, and integer weights equal repeated rows.
+
+    design : rows xᵢ (n × d, the last column constant if there is an intercept)
+    labels : class codes (n,) or rows cᵢ of the simplex (n × K)
+    weights : wᵢ ≥ 0 with sum 1
+    total_weight : S
+    penalty : the second term
+    n_classes : K
+
+    >>> import numpy as np
+    >>> problem = Problem.of(np.eye(3), [0, 1, 2], alpha=0.1)
+    >>> round(problem.evaluate(np.zeros(problem.shape)).loss, 4)  # log 3
+    1.0986
+    """
+
+    design: Design
+    labels: Labels
+    weights: Array
+    total_weight: float
+    penalty: Tikhonov
+    n_classes: int
+    #: What depends on the rows alone (the Gram matrix), shared by `with_alpha` copies.
+    cache: dict[str, Array] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        labels: Any,
+        alpha: float = 0.0,
+        *,
+        sample_weight: Any = None,
+        n_classes: int | None = None,
+        operator: Any = None,
+        reference: Any = None,
+        intercept: bool = True,
+        penalize_intercept: bool = False,
+        n_threads: int | None = None,
+    ) -> Problem:
+        """Build a problem from arrays.
+
+        `labels` are class codes 0 … K−1 or a matrix of soft labels; `X` is a dense or
+        sparse matrix or a Design (which has its own intercept and threads).
+        """
+        design = as_design(X, intercept=intercept, n_threads=n_threads)
+        labels, K = check_labels(labels, design.n_rows, n_classes)
+        s = check_weights(sample_weight, design.n_rows)
+        total = float(s.sum())
+        penalty = Tikhonov.over(
+            design.n_features - design.intercept,
+            alpha,
+            operator=operator,
+            reference=_check_reference(reference, design, K),
+            intercept=design.intercept,
+            penalize_intercept=penalize_intercept,
+        )
+        return cls(design, labels, s / total, total, penalty, K)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of W: d × K."""
+        return self.design.n_features, self.n_classes
+
+    def evaluate(self, W: Array) -> Evaluation:
+        """Loss (without penalty) and accuracy at W. One read."""
+        loss, accuracy = self.design.fold(W, rows.evaluate, (self.labels, self.weights)).sums
+        return Evaluation(float(loss), float(accuracy))
+
+    def objective(self, W: Array) -> float:
+        """F(W). One read."""
+        return self.evaluate(W).loss + self.penalty.value(W)
+
+    def gradient(self, W: Array) -> tuple[float, Array]:
+        """F(W) and ∇F(W) = Σᵢ wᵢ xᵢᵀ(pᵢ − cᵢ) + α LᵀL (W − W_ref). One read."""
+        fold = self.design.fold(W, rows.gradient, (self.labels, self.weights))
+        assert fold.product is not None
+        objective = float(fold.sums[0]) + self.penalty.value(W)
+        return objective, fold.product + self.penalty.gradient(W)
+
+    def linearise(self, W: Array) -> Linearisation:
+        """F, ∇F and the Hessian at W. One read now, one for each Hessian product."""
+        fold = self.design.fold(W, rows.linearise, (self.labels, self.weights))
+        assert fold.product is not None
+        (P,) = fold.rows
+
+        def hessian_product(V: Array) -> Array:
+            inner = self.design.fold(V, rows.hessian_product, (P, self.weights)).product
+            assert inner is not None
+            return inner + self.penalty.hessian_product(V)
+
+        loss, accuracy = (float(x) for x in fold.sums)
+        return Linearisation(
+            objective=loss + self.penalty.value(W),
+            loss=loss,
+            accuracy=accuracy,
+            gradient=fold.product + self.penalty.gradient(W),
+            P=P,
+            hessian_product=hessian_product,
+        )
+
+    def gram(self) -> Array:
+        """X̃ᵀ diag(w) X̃, d × d: formed once, then kept. Do not write to it."""
+        if "gram" not in self.cache:
+            self.cache["gram"] = self.design.gram(self.weights)
+        return self.cache["gram"]
+
+    def gram_product(self, V: Array) -> Array:
+        """X̃ᵀ diag(w) X̃ V. One read."""
+        product = self.design.fold(V, rows.weigh, (self.weights,)).product
+        assert product is not None
+        return product
+
+    def with_alpha(self, alpha: float) -> Problem:
+        """The same data under another strength of the penalty."""
+        return replace(self, penalty=self.penalty.with_alpha(alpha))
+
+
+def check_labels(labels: Any, n_rows: int, n_classes: int | None) -> tuple[Labels, int]:
+    """Return labels in their internal form and K."""
+    labels = np.asarray(labels)
+    if len(labels) != n_rows:
+        raise ValueError(f"labels have {len(labels)} entries for {n_rows} rows")
+    if labels.ndim == 2:
+        labels = check_soft_labels(labels)
+        if n_classes not in (None, labels.shape[1]):
+            raise ValueError(f"labels have {labels.shape[1]} columns for {n_classes} classes")
+        return labels, labels.shape[1]
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise TypeError(
+            "labels must be whole numbers of shape (n,) or a matrix of shape (n, K), got "
+            f"type {labels.dtype} of shape {labels.shape}"
+        )
+    K = int(labels.max()) + 1 if n_classes is None else n_classes
+    if labels.min() < 0 or labels.max() >= K:
+        raise ValueError(
+            f"labels must lie in 0 … {K - 1}, got values from {labels.min()} to {labels.max()}"
+        )
+    return labels.astype(np.intp), K
+
+
+def check_soft_labels(labels: Any) -> Array:
+    """Return soft labels as float64 rows that sum to one exactly up to rounding."""
+    labels = np.asarray(labels, dtype=np.float64)
+    if not np.isfinite(labels).all():
+        raise ValueError("soft labels must be finite, got NaN or infinity")
+    if labels.min() < 0:
+        i, k = np.unravel_index(labels.argmin(), labels.shape)
+        raise ValueError(f"soft labels must be ≥ 0, got {labels[i, k]} in row {i}, column {k}")
+    totals = labels.sum(axis=1)
+    worst = int(np.abs(totals - 1.0).argmax())
+    if abs(totals[worst] - 1.0) > SIMPLEX_TOLERANCE:
+        raise ValueError(
+            f"each row of soft labels must sum to 1, got {totals[worst]:.6g} in row {worst}"
+        )
+    return np.asarray(labels / totals[:, None], dtype=np.float64)
+
+
+def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") -> Array:
+    """Return weights as float64 of shape (n,): finite, non-negative, not all zero."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    s = np.asarray(sample_weight, dtype=np.float64)
+    if s.shape == ():
+        s = np.full(n_rows, float(s))
+    if s.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {s.shape}")
+    if len(s) != n_rows:
+        raise ValueError(f"{name} has {len(s)} entries for {n_rows} rows")
+    if not np.isfinite(s).all():
+        raise ValueError(f"{name} must be finite, got NaN or infinity")
+    if s.min() < 0:
+        raise ValueError(f"{name} must be ≥ 0, got {s.min()} at position {s.argmin()}")
+    if s.sum() <= 0:
+        raise ValueError(f"{name} must have a positive sum, got 0: all {n_rows} entries are zero")
+    return s
+
+
+def _check_reference(reference: Any, design: Design, n_classes: int) -> Array | None:
+    if reference is None:
+        return None
+    W_ref: Array = np.asarray(reference, dtype=np.float64)
+    expected = (design.n_features, n_classes)
+    if W_ref.shape != expected:
+        raise ValueError(f"reference must have the shape {expected} of W, got {W_ref.shape}")
+    if not np.isfinite(W_ref).all():
+        raise ValueError("reference must be finite, got NaN or infinity")
+    return W_ref

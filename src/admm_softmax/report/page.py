@@ -1,0 +1,75 @@
+"""One self-contained HTML page: text, a table, figures embedded as images."""
+
+from __future__ import annotations
+
+import base64
+import io
+import platform
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy
+import scipy
+import sklearn
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+import admm_softmax
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing with the name of its file and a sentence under it."""
+
+    name: str
+    caption: str
+    drawing: Any
+
+    def data_uri(self) -> str:
+        """The drawing as an image that needs no file."""
+        buffer = io.BytesIO()
+        self.drawing.savefig(buffer, format="png", dpi=150)
+        return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and rows of text; the first column is a name, the others are figures."""
+
+    columns: list[str]
+    rows: list[list[str]]
+    caption: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a report says."""
+
+    title: str
+    summary: str
+    table: Table
+    figures: list[Figure] = field(default_factory=list)
+
+
+def write_page(page: Page, path: Path) -> Path:
+    """Render the page to `path` and return it."""
+    environment = Environment(
+        loader=PackageLoader("admm_softmax.report"), autoescape=True, undefined=StrictUndefined
+    )
+    html = environment.get_template("page.html").render(
+        page=page, versions=_versions(), today=date.today().isoformat()
+    )
+    path.write_text(html, encoding="utf-8")
+    return path
+
+
+def _versions() -> str:
+    modules = {
+        "admm-softmax": admm_softmax,
+        "scikit-learn": sklearn,
+        "NumPy": numpy,
+        "SciPy": scipy,
+    }
+    named = [f"{name} {module.__version__}" for name, module in modules.items()]
+    return ", ".join([*named, f"Python {platform.python_version()}", platform.machine()])

@@ -1,0 +1,31 @@
+"""The W-step: (ρ X̃ᵀΩX̃ + α LᵀL) W = M, solved in one of four ways.
+
+| strategy    | factorises                       | for                                  |
+|-------------|----------------------------------|--------------------------------------|
+| `Cholesky`  | the normal matrix, d × d         | the ordinary case                    |
+| `QR`        | the stacked matrix [√ρ√Ω X̃; √α L] | settings where Cholesky breaks down |
+| `Woodbury`  | I/ρ + √Ω X (αLᵀL)⁻¹ Xᵀ √Ω, n × n  | many more features than rows         |
+| `PCG`       | nothing                          | d too large to factor                |
+
+`Auto` chooses, and falls back when a factorisation breaks down.
+"""
+
+from admm_softmax.solvers.least_squares.auto import STRATEGIES, Auto, as_strategy
+from admm_softmax.solvers.least_squares.base import Breakdown, Strategy, WStep
+from admm_softmax.solvers.least_squares.cholesky import Cholesky
+from admm_softmax.solvers.least_squares.pcg import PCG
+from admm_softmax.solvers.least_squares.qr import QR
+from admm_softmax.solvers.least_squares.woodbury import Woodbury
+
+__all__ = [
+    "PCG",
+    "QR",
+    "STRATEGIES",
+    "Auto",
+    "Breakdown",
+    "Cholesky",
+    "Strategy",
+    "WStep",
+    "Woodbury",
+    "as_strategy",
+]

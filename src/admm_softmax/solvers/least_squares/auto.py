@@ -1,0 +1,115 @@
+"""Which W-step strategy to use, and what to do when one breaks down."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from admm_softmax._arrays import Array
+from admm_softmax.problem import Problem
+from admm_softmax.solvers.least_squares.base import Breakdown, Solution, Strategy, WStep
+from admm_softmax.solvers.least_squares.cholesky import Cholesky
+from admm_softmax.solvers.least_squares.pcg import PCG
+from admm_softmax.solvers.least_squares.qr import QR
+from admm_softmax.solvers.least_squares.woodbury import Woodbury
+
+logger = logging.getLogger("admm_softmax")
+
+#: The largest matrix to factorise: two of them take 3.6 GB.
+LARGEST_FACTOR = 15_000
+#: Over how many iterations the cost of a factorisation is spread when comparing.
+TYPICAL_ITERATIONS = 100
+
+
+@dataclass(frozen=True)
+class Auto:
+    """The cheapest of Cholesky, Woodbury and PCG by a count of operations.
+
+    When a factorisation breaks down the next strategy that can take the problem steps
+    in, with a line in the log. `seed` is PCG's.
+    """
+
+    seed: int = 0
+
+    def prepare(self, problem: Problem) -> AutoStep:
+        """Choose, and read X as the choice needs."""
+        return AutoStep(problem, self.preferences(problem))
+
+    def preferences(self, problem: Problem) -> list[Strategy]:
+        """The strategies to try, in order.
+
+        d × d costs n d² + d³/3 to set up and 2 d² K an iteration; n × n costs d n² + n³/3
+        and, an iteration, 2 n² K and two more reads of X (8 n d K).
+        """
+        (d, K), n = problem.shape, problem.design.n_rows
+        by_columns = n * d**2 + d**3 / 3 + TYPICAL_ITERATIONS * 2 * d**2 * K
+        by_rows = d * n**2 + n**3 / 3 + TYPICAL_ITERATIONS * (2 * n**2 + 8 * n * d) * K
+        order: list[Strategy] = []
+        if problem.penalty.alpha > 0 and by_rows < by_columns and n <= LARGEST_FACTOR:
+            order.append(Woodbury())
+        if d <= LARGEST_FACTOR:
+            return [*order, Cholesky(), QR()]
+        return [*order, PCG(seed=self.seed)]
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "auto": Auto(),
+    "cholesky": Cholesky(),
+    "qr": QR(),
+    "pcg": PCG(),
+    "woodbury": Woodbury(),
+}
+
+
+def as_strategy(strategy: str | Strategy) -> Strategy:
+    """Look a strategy up by name; a strategy object passes through."""
+    if not isinstance(strategy, str):
+        return strategy
+    if strategy not in STRATEGIES:
+        raise ValueError(f"least_squares must be one of {sorted(STRATEGIES)}, got {strategy!r}")
+    return STRATEGIES[strategy]
+
+
+class AutoStep:
+    """The first strategy that works, and the ones behind it."""
+
+    def __init__(self, problem: Problem, order: list[Strategy]) -> None:
+        self.problem = problem
+        self.order = order
+        self.step = self._next()
+
+    @property
+    def name(self) -> str:
+        """The name of the strategy in use."""
+        return self.step.name
+
+    @property
+    def corrects(self) -> bool:
+        """Whether the strategy in use wants a correction."""
+        return self.step.corrects
+
+    def factor(self, rho: float) -> None:
+        """Factorise with the current strategy, or move on to the next."""
+        while True:
+            try:
+                return self.step.factor(rho)
+            except Breakdown as reason:
+                if not self.order:
+                    raise
+                following = type(self.order[0]).__name__
+                logger.warning("%s; the W-step falls back to %s", reason, following)
+                self.step = self._next()
+
+    def solve(self, M: Array, start: Array) -> Solution:
+        """Solve with the current strategy."""
+        return self.step.solve(M, start)
+
+    def _next(self) -> WStep:
+        while True:
+            strategy = self.order.pop(0)
+            try:
+                return strategy.prepare(self.problem)
+            except Breakdown as reason:
+                if not self.order:
+                    raise
+                logger.info("%s; trying %s", reason, type(self.order[0]).__name__)

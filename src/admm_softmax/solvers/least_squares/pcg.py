@@ -1,0 +1,135 @@
+"""Preconditioned conjugate gradients, for d too large to factor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular, svd
+
+from admm_softmax._arrays import Array
+from admm_softmax.problem import Problem
+from admm_softmax.solvers.least_squares.base import EPS, Breakdown, Solution
+
+
+@dataclass(frozen=True)
+class PCG:
+    """Solve the W-step's K systems side by side: every CG step is one read of X for all.
+
+    preconditioner : "jacobi" is the diagonal of H. "nystrom" adds the `rank` leading
+        eigenvectors of the scaled Gram matrix, found from one read of X (Frangella,
+        Tropp & Udell, *SIAM J. Matrix Anal.* 44, 2023). Either is built once: another ρ
+        only re-weights it.
+    tol : each system's residual is reduced by this factor below that of its warm start.
+    max_iter : CG steps at most in one W-step.
+    seed : of the random test matrix.
+    """
+
+    preconditioner: Literal["nystrom", "jacobi"] = "nystrom"
+    rank: int = 100
+    tol: float = 1e-2
+    max_iter: int = 200
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.preconditioner not in ("nystrom", "jacobi"):
+            raise ValueError(
+                f"preconditioner must be 'nystrom' or 'jacobi', got {self.preconditioner!r}"
+            )
+        if not 0 < self.tol < 1:
+            raise ValueError(f"tol of PCG must lie between 0 and 1, got {self.tol}")
+        for name in ("rank", "max_iter"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} of PCG must be at least 1, got {getattr(self, name)}")
+
+    def prepare(self, problem: Problem) -> PCGStep:
+        """Read X once for the diagonal and, with Nyström, once for the sketch."""
+        return PCGStep(problem, self)
+
+
+class PCGStep:
+    """H V = ρ X̃ᵀΩX̃ V + α LᵀL V, applied and never formed."""
+
+    name = "pcg"
+    corrects = False
+
+    def __init__(self, problem: Problem, settings: PCG) -> None:
+        self.problem, self.settings = problem, settings
+        squares = problem.design.column_squares(problem.weights)
+        self.gram_diagonal = squares
+        self.penalty_diagonal = problem.penalty.alpha * problem.penalty.LtL.diagonal()
+        self.scale = 1.0 / np.sqrt(np.where(squares > 0, squares, 1.0))
+        self.vectors, self.values = np.zeros((len(squares), 0)), np.zeros(0)
+        if settings.preconditioner == "nystrom":
+            self.vectors, self.values = self._sketch()
+
+    def factor(self, rho: float) -> None:
+        """Re-weight the preconditioner for this ρ."""
+        self.rho = rho
+        # Scaled by diag(G)^(−1/2) the Gram matrix is ≈ UΛUᵀ + λ_r I (or I without a sketch).
+        rest = self.values[-1] if len(self.values) else 1.0
+        floor = EPS * max(1.0, rho)
+        self.delta = rho * rest + self.scale**2 * self.penalty_diagonal
+        self.delta = np.maximum(self.delta, floor)
+        if not len(self.values):
+            return
+        kept = self.values - rest > EPS * self.values[0]
+        self.U = self.vectors[:, kept]
+        inner = (self.U.T / self.delta) @ self.U
+        inner[np.diag_indices_from(inner)] += 1.0 / (rho * (self.values[kept] - rest))
+        self.inner = cho_factor(inner)
+
+    def solve(self, M: Array, start: Array) -> Solution:
+        """K independent CG recursions that share their reads of X."""
+        W = start.copy()
+        residual = M - self._apply(W)
+        goal = np.maximum(
+            self.settings.tol * _norms(residual), 64 * EPS * np.maximum(_norms(M), EPS)
+        )
+        direction = np.zeros_like(W)
+        energy_old = np.ones(W.shape[1])
+        for _ in range(self.settings.max_iter):
+            active = _norms(residual) > goal
+            if not active.any():
+                break
+            preconditioned = self._precondition(residual)
+            energy = np.einsum("ij,ij->j", residual, preconditioned)
+            direction = preconditioned + direction * (energy / energy_old)
+            image = self._apply(direction)
+            curvature = np.einsum("ij,ij->j", direction, image)
+            if not np.all(curvature[active] > 0):
+                raise Breakdown("PCG: the normal matrix is singular along a search direction")
+            step = np.where(active, energy / np.where(curvature > 0, curvature, 1.0), 0.0)
+            W += step * direction
+            residual -= step * image
+            energy_old = np.where(energy > 0, energy, 1.0)
+        return Solution(W, residual)
+
+    def _apply(self, V: Array) -> Array:
+        return self.rho * self.problem.gram_product(V) + self.problem.penalty.hessian_product(V)
+
+    def _precondition(self, R: Array) -> Array:
+        scale = self.scale[:, None]
+        V = scale * R / self.delta[:, None]
+        if len(self.values):
+            correction = self.U @ cho_solve(self.inner, self.U.T @ V)
+            V -= correction / self.delta[:, None]
+        return np.asarray(scale * V)
+
+    def _sketch(self) -> tuple[Array, Array]:
+        """The leading eigenpairs of E G E, E = diag(G)^(−1/2), by a randomised Nyström sketch."""
+        d, rank = len(self.scale), min(self.settings.rank, *self.problem.shape[:1])
+        scale = self.scale[:, None]
+        test = np.linalg.qr(np.random.default_rng(self.settings.seed).standard_normal((d, rank)))[0]
+        Y = scale * self.problem.gram_product(scale * test)
+        shift = EPS * np.sqrt(d) * max(np.linalg.norm(Y), 1.0)
+        Y += shift * test
+        core = test.T @ Y
+        B = solve_triangular(cholesky(0.5 * (core + core.T)), Y.T, trans=1).T
+        U, sizes, _ = svd(B, full_matrices=False)
+        return U, np.maximum(sizes**2 - shift, 0.0)
+
+
+def _norms(columns: Array) -> Array:
+    return np.asarray(np.linalg.norm(columns, axis=0))

@@ -1,0 +1,28 @@
+"""How a run ended, and what to do about it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """Why `run` stopped. A string: `result.status == "converged"` works."""
+
+    CONVERGED = "converged"
+    ITERATION_LIMIT = "iteration_limit"
+    TIME_LIMIT = "time_limit"
+    STOPPED = "stopped"
+    INTERRUPTED = "interrupted"
+    DIVERGED = "diverged"
+
+    @property
+    def remedy(self) -> str:
+        """What to change; empty where nothing is wrong."""
+        return _REMEDIES.get(self, "")
+
+
+_REMEDIES = {
+    Status.ITERATION_LIMIT: "Increase max_iter, loosen tol, or regularise more (larger alpha).",
+    Status.TIME_LIMIT: "Increase time_limit or loosen tol.",
+    Status.DIVERGED: "Scale the features, or use rho='auto' or a larger alpha.",
+}
