@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import admm_softmax
 
@@ -30,8 +31,9 @@ def _demo(out: Path) -> int:
 
     rows, page = run_demo(out)
     table = Table(title="Digits: the same split, the same penalty")
-    for column in ("method", "seconds", "iterations", "objective", "test loss", "test accuracy"):
-        table.add_column(column, justify="left" if column == "method" else "right")
+    for column in ("method", "seconds", "iter.", "objective", "test loss", "test acc."):
+        justify: Literal["left", "right"] = "left" if column == "method" else "right"
+        table.add_column(column, justify=justify, no_wrap=True)
     for row in rows:
         table.add_row(
             row.method,

@@ -32,8 +32,11 @@ class SparseDesign(Design):
         X = self.X
         pointer = X.indptr[rows.start : rows.stop + 1]
         first, last = pointer[0], pointer[-1]
-        parts = (X.data[first:last], X.indices[first:last], pointer - first)
-        return sp.csr_array(parts, shape=(rows.stop - rows.start, X.shape[1]))
+        view = sp.csr_array((rows.stop - rows.start, X.shape[1]), dtype=X.dtype)
+        # Set one by one: the constructor copies what is a small part of a larger array.
+        view.data, view.indices = X.data[first:last], X.indices[first:last]
+        view.indptr = pointer - first
+        return view
 
     def block_rows(self) -> int:
         """As many rows as hold a megabyte of entries, and few enough blocks."""
@@ -45,10 +48,12 @@ class SparseDesign(Design):
         self.reads += 1
         d = self.X.shape[1]
         G = np.zeros((self.n_features, self.n_features))
-        weighted = self._scaled(weights)
-        G[:d, :d] = (self.X.T.astype(np.float64) @ weighted).toarray()
+        root = np.sqrt(weights)
+        scaled = self._scaled(root)
+        # The same matrix on both sides: the product is symmetric to the last bit.
+        G[:d, :d] = (scaled.T @ scaled).toarray()
         if self.intercept:
-            G[:d, d] = G[d, :d] = np.asarray(weighted.sum(axis=0)).ravel()
+            G[:d, d] = G[d, :d] = scaled.T @ root
             G[d, d] = weights.sum()
         return G
 

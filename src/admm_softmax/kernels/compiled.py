@@ -27,7 +27,7 @@ def zstep(V: Array, labels: Labels, rho: float, Z: Array) -> tuple[Array, Array,
     return finish_hard_rows(Z_new, P, steps, hard, V, labels, rho)
 
 
-@njit(cache=True, nogil=True, fastmath={"nsz", "arcp", "contract", "reassoc"})
+@njit(cache=True, nogil=True, fastmath={"nsz", "arcp", "contract", "reassoc"})  # type: ignore[untyped-decorator]
 def _newton_rows(V: Any, codes: Any, soft: Any, rho: float, Z: Any) -> Any:
     n, K = V.shape
     Z_new, P = np.empty((n, K)), np.empty((n, K))

@@ -26,6 +26,11 @@ class Figure:
     caption: str
     drawing: Any
 
+    @property
+    def width(self) -> int:
+        """The width in CSS pixels at which it was drawn."""
+        return round(96 * float(self.drawing.get_figwidth()))
+
     def data_uri(self) -> str:
         """The drawing as an image that needs no file."""
         buffer = io.BytesIO()

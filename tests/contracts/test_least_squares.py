@@ -1,0 +1,231 @@
+"""Every way of solving the W-step solves it."""
+
+import logging
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from admm_softmax import ADMM, Problem, operators
+from admm_softmax.solvers.least_squares import (
+    PCG,
+    QR,
+    Auto,
+    Breakdown,
+    Cholesky,
+    Woodbury,
+    as_strategy,
+)
+from tests.problems import make
+
+STRATEGIES = {
+    "cholesky": Cholesky(),
+    "qr": QR(),
+    "woodbury": Woodbury(),
+    "pcg": PCG(tol=1e-10, rank=10),
+    "pcg jacobi": PCG(tol=1e-10, preconditioner="jacobi"),
+    "auto": Auto(),
+}
+PROBLEMS = {
+    "tall": {},
+    "wide": {"n": 12, "d": 40},
+    "sparse": {"sparse": True},
+    "weighted": {"sample_weight": np.random.default_rng(0).random(80)},
+    "laplacian": {"operator": operators.laplacian(6)},
+    "wide laplacian": {"n": 10, "d": 30, "operator": operators.laplacian((5, 6))},
+    "penalised intercept": {"penalize_intercept": True},
+    "no intercept": {"intercept": False},
+    "scaled features": {"scale": np.logspace(-4, 4, 6)},
+    "a zero column": {"scale": np.array([1, 1, 0, 1, 1, 1.0])},
+}
+
+
+def build(name, alpha=0.01):
+    settings = dict(PROBLEMS[name])
+    X, labels = make(settings.pop("n", 80), settings.pop("d", 6), 3)
+    X = X * settings.pop("scale", 1.0)
+    X = sp.csr_array(X) if settings.pop("sparse", False) else X
+    return Problem.of(X, labels, alpha, **settings)
+
+
+def normal_matrix(problem, rho):
+    return rho * problem.gram() + problem.penalty.alpha * problem.penalty.LtL.toarray()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_solves_the_normal_equations(strategy, name):
+    problem = build(name)
+    step = STRATEGIES[strategy].prepare(problem)
+    rng = np.random.default_rng(1)
+    for rho in (0.5, 1e-3):
+        step.factor(rho)
+        H = normal_matrix(problem, rho)
+        W = rng.standard_normal(problem.shape)
+        solution = step.solve(H @ W, np.zeros(problem.shape))
+        if solution.residual is not None:
+            np.testing.assert_allclose(
+                solution.residual, H @ (W - solution.W), atol=1e-9 * np.abs(H @ W).max()
+            )
+        scale = np.sqrt(np.diag(H))[:, None]
+        np.testing.assert_allclose(
+            scale * solution.W, scale * W, rtol=1e-6, atol=1e-6 * scale.max()
+        )
+
+
+def ill_conditioned(alpha):
+    """Two columns that differ in the eighth digit: the Gram matrix cannot see it."""
+    X, labels = make(100, 5, 3)
+    X = np.column_stack([X, X[:, 0] + 1e-9 * X[:, 1]])
+    return Problem.of(X, labels, alpha), X
+
+
+def test_cholesky_breaks_down_and_says_so():
+    problem, _ = ill_conditioned(1e-16)
+    step = Cholesky().prepare(problem)
+    with pytest.raises(Breakdown, match="Cholesky: .*rho=1"):
+        step.factor(1.0)
+    empty = build("a zero column", alpha=0.0)
+    with pytest.raises(Breakdown, match="column 2 of the features is zero and is not penalised"):
+        Cholesky().prepare(empty).factor(1.0)
+
+
+def test_qr_with_its_correction_is_as_accurate_as_a_full_least_squares_solver():
+    problem, X = ill_conditioned(1e-16)
+    rho = 1.0
+    rng = np.random.default_rng(0)
+    T = rng.standard_normal((100, 3))
+    root = np.sqrt(rho * problem.weights)[:, None]
+    A = np.concatenate(
+        [root * np.column_stack([X, np.ones(100)]), 1e-8 * problem.penalty.L.toarray()]
+    )
+    b = np.concatenate([root * T, np.zeros((len(A) - 100, 3))])
+    step = QR().prepare(problem)
+    step.factor(rho)
+    W = step.solve(A.T @ b, np.zeros(problem.shape)).W
+    W = W + step.solve(A.T @ (b - A @ W), W).W
+    best = np.linalg.lstsq(A, b, rcond=None)[0]
+    excess = np.linalg.norm(A @ W - b) / np.linalg.norm(A @ best - b) - 1
+    assert abs(excess) < 1e-10
+    np.testing.assert_allclose(W, best, rtol=1e-4, atol=1e-4 * np.abs(best).max())
+
+
+def test_auto_falls_back_with_a_line_in_the_log(caplog):
+    problem, _ = ill_conditioned(1e-16)
+    step = Auto().prepare(problem)
+    with caplog.at_level(logging.WARNING, logger="admm_softmax"):
+        step.factor(1.0)
+    assert step.name == "qr"
+    assert step.corrects
+    assert "Cholesky" in caplog.text
+    assert "falls back to QR" in caplog.text
+
+
+EXTREMES = [1e-16, 1e-8, 1.0, 1e3]
+
+
+@pytest.mark.parametrize("alpha", EXTREMES)
+@pytest.mark.parametrize("rho", EXTREMES)
+@pytest.mark.parametrize("shape", [(60, 8), (15, 30)])
+def test_the_corners_of_the_papers_grid_are_survived(alpha, rho, shape):
+    X, labels = make(*shape, 3)
+    X[:, 2] = 0.0
+    X[:, 3] = X[:, 4]
+    problem = Problem.of(X, labels, alpha, operator=operators.laplacian(shape[1]))
+    iterates = ADMM(rho=rho).iterates(problem, None)
+    last = [next(iterates) for _ in range(20)][-1]
+    assert np.isfinite(last.W).all()
+    assert np.isfinite(last.objective)
+
+
+@pytest.mark.parametrize("strategy", ["qr", "auto"])
+def test_alpha_zero_with_a_singular_matrix(strategy):
+    X, labels = make(60, 5, 3)
+    X = np.column_stack([X, X[:, 0], np.zeros(60)])
+    problem = Problem.of(X, labels, 0.0)
+    iterates = ADMM(rho=0.05, least_squares=strategy).iterates(problem, None)
+    last = [next(iterates) for _ in range(200)][-1]
+    assert last.gradient_norm < 1e-4
+
+
+def names(problem):
+    return [type(s).__name__ for s in Auto().preferences(problem)]
+
+
+def test_auto_prefers_the_cheapest_form(monkeypatch):
+    assert names(build("tall")) == ["Cholesky", "QR"]
+    X, labels = make(20, 3000, 3)
+    assert names(Problem.of(X, labels, 0.1)) == ["Woodbury", "Cholesky", "QR"]
+    assert names(Problem.of(X, labels, 0.0)) == ["Cholesky", "QR"]
+    monkeypatch.setattr("admm_softmax.solvers.least_squares.auto.LARGEST_FACTOR", 10)
+    assert names(Problem.of(X, labels, 0.1)) == ["PCG"]
+
+
+def test_wide_problems_never_form_a_d_by_d_matrix():
+    X, labels = make(30, 2000, 3)
+    problem = Problem.of(X, labels, 0.1)
+    next(ADMM(rho=0.1).iterates(problem, None))
+    assert "gram" not in problem.cache
+
+
+def test_woodbury_refuses_what_it_cannot_do():
+    wide = {"n": 10, "d": 12}
+    X, labels = make(**wide)
+    singular = Problem.of(X, labels, 0.1, operator=operators.gradient(12))
+    with pytest.raises(Breakdown, match="penalty is singular"):
+        Woodbury().prepare(singular)
+    coupled = sp.eye_array(13).tolil()
+    coupled[0, 12] = 1.0
+    problem = Problem.of(X, labels, 0.1, operator=coupled.tocsr(), penalize_intercept=True)
+    with pytest.raises(Breakdown, match="couples the intercept"):
+        Woodbury().prepare(problem)
+    tiny = Woodbury().prepare(Problem.of(X, labels, 1e-16))
+    with pytest.raises(Breakdown, match="n × n form"):
+        tiny.factor(1.0)
+    assert Auto().prepare(singular).name == "cholesky"
+
+
+def test_the_sketch_saves_reads_and_is_made_once():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 20)) @ rng.standard_normal(
+        (20, 150)
+    ) + 0.01 * rng.standard_normal((400, 150))
+    problem = Problem.of(X, rng.integers(0, 3, 400), 1e-3)
+    M, reads = rng.standard_normal(problem.shape), {}
+    for name in ("jacobi", "nystrom"):
+        step = PCG(preconditioner=name, tol=1e-6, rank=40).prepare(problem)
+        before = problem.design.reads
+        for rho in (0.1, 0.01):
+            step.factor(rho)
+        assert problem.design.reads == before
+        step.solve(M, np.zeros(problem.shape))
+        reads[name] = problem.design.reads - before
+    assert reads["nystrom"] < 0.7 * reads["jacobi"]
+
+
+def test_the_seed_decides_the_sketch():
+    problem = build("tall")
+    first, again, other = (PCG(rank=3, seed=s).prepare(problem).vectors for s in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.allclose(first, other)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"preconditioner": "ilu"}, "preconditioner must be 'nystrom' or 'jacobi', got 'ilu'"),
+        ({"tol": 0.0}, "tol of PCG must lie between 0 and 1, got 0.0"),
+        ({"rank": 0}, "rank of PCG must be at least 1, got 0"),
+        ({"max_iter": 0}, "max_iter of PCG must be at least 1, got 0"),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        PCG(**settings)
+
+
+def test_strategies_by_name():
+    assert as_strategy("qr") == QR()
+    assert as_strategy(PCG(rank=3)).rank == 3
+    with pytest.raises(ValueError, match=r"least_squares must be one of .*'qr'.*, got 'lu'"):
+        ADMM(least_squares="lu")
