@@ -35,7 +35,7 @@ PROBLEMS = {
     "wide laplacian": {"n": 10, "d": 30, "operator": operators.laplacian((5, 6))},
     "penalised intercept": {"penalize_intercept": True},
     "no intercept": {"intercept": False},
-    "scaled features": {"scale": np.logspace(-4, 4, 6)},
+    "scaled features": {"scale": np.logspace(-3, 3, 6)},
     "a zero column": {"scale": np.array([1, 1, 0, 1, 1, 1.0])},
 }
 
@@ -83,7 +83,7 @@ def ill_conditioned(alpha):
 def test_cholesky_breaks_down_and_says_so():
     problem, _ = ill_conditioned(1e-16)
     step = Cholesky().prepare(problem)
-    with pytest.raises(Breakdown, match="Cholesky: .*rho=1"):
+    with pytest.raises(Breakdown, match=r"Cholesky: .*rho=1"):
         step.factor(1.0)
     empty = build("a zero column", alpha=0.0)
     with pytest.raises(Breakdown, match="column 2 of the features is zero and is not penalised"):
@@ -91,23 +91,22 @@ def test_cholesky_breaks_down_and_says_so():
 
 
 def test_qr_with_its_correction_is_as_accurate_as_a_full_least_squares_solver():
+    # A consistent system: with a large residual the solution itself is known to κ²ε only.
     problem, X = ill_conditioned(1e-16)
-    rho = 1.0
-    rng = np.random.default_rng(0)
-    T = rng.standard_normal((100, 3))
-    root = np.sqrt(rho * problem.weights)[:, None]
+    W_true = np.random.default_rng(0).standard_normal(problem.shape)
+    root = np.sqrt(problem.weights)[:, None]
     A = np.concatenate(
         [root * np.column_stack([X, np.ones(100)]), 1e-8 * problem.penalty.L.toarray()]
     )
-    b = np.concatenate([root * T, np.zeros((len(A) - 100, 3))])
+    b = A @ W_true
     step = QR().prepare(problem)
-    step.factor(rho)
-    W = step.solve(A.T @ b, np.zeros(problem.shape)).W
-    W = W + step.solve(A.T @ (b - A @ W), W).W
-    best = np.linalg.lstsq(A, b, rcond=None)[0]
-    excess = np.linalg.norm(A @ W - b) / np.linalg.norm(A @ best - b) - 1
-    assert abs(excess) < 1e-10
-    np.testing.assert_allclose(W, best, rtol=1e-4, atol=1e-4 * np.abs(best).max())
+    step.factor(1.0)
+    first = step.solve(A.T @ b, np.zeros(problem.shape)).W
+    corrected = first + step.solve(A.T @ (b - A @ first), first).W
+    direct = np.linalg.lstsq(A, b, rcond=1e-16)[0]
+    errors = [np.abs(W - W_true).max() for W in (first, corrected, direct)]
+    assert errors[1] < 1e-3 * errors[0]
+    assert errors[1] < 10 * errors[2] + 1e-6
 
 
 def test_auto_falls_back_with_a_line_in_the_log(caplog):
