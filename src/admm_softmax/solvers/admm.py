@@ -35,9 +35,10 @@ class ADMM:
     rho : penalty parameter ρ > 0, or "auto": follow the mean curvature of the loss.
     relaxation : γ in (0, 2); 1 is the paper, 1.5 to 1.8 is usually faster.
     adaptive_rho : balance the primal and dual residuals by changing ρ.
-    start : the dual variable that goes with a given W₀. "zero" is the paper; "dual" takes
-        U = (C − P(XW₀))/ρ, which is right at a solution, so that a warm start stays warm.
-        Without a W₀ both begin at zero.
+    start : "paper" is W₀ = 0 unless given, Z = XW₀, U = 0. "smart" gives a W₀ the dual
+        U = (C − P(XW₀))/ρ that a solution has, so that a warm start stays warm; without
+        one it begins at the mean of W_ref over the classes, the part of W that no loss
+        can see and that Algorithm 1 therefore approaches in steps of order α/ρ.
     least_squares : "auto", "cholesky", "qr", "pcg", "woodbury", or a strategy object.
     eps_abs, eps_rel : tolerances of Boyd's test on both residuals; both 0 turns it off.
     """
@@ -45,7 +46,7 @@ class ADMM:
     rho: float | Literal["auto"] = "auto"
     relaxation: float = 1.0
     adaptive_rho: bool = False
-    start: Literal["zero", "dual"] = "zero"
+    start: Literal["paper", "smart"] = "paper"
     least_squares: str | Strategy = "auto"
     eps_abs: float = 0.0
     eps_rel: float = 0.0
@@ -54,8 +55,8 @@ class ADMM:
         check_rho(self.rho)
         if not 0 < self.relaxation < 2:
             raise ValueError(f"relaxation must lie between 0 and 2, got {self.relaxation}")
-        if self.start not in ("zero", "dual"):
-            raise ValueError(f"start must be 'zero' or 'dual', got {self.start!r}")
+        if self.start not in ("paper", "smart"):
+            raise ValueError(f"start must be 'paper' or 'smart', got {self.start!r}")
         for name in ("eps_abs", "eps_rel"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be ≥ 0, got {getattr(self, name)}")
@@ -85,7 +86,9 @@ class ADMM:
 
     def _start(self, problem: Problem, W0: Array | None) -> _State:
         d, K = problem.shape
-        dual_is_zero = self.start == "zero"
+        dual_is_zero = self.start == "paper" or W0 is None
+        if W0 is None and self.start == "smart" and problem.penalty.reference is not None:
+            W0 = np.repeat(problem.penalty.reference.mean(axis=1, keepdims=True), K, axis=1)
         if W0 is None:
             zeros = np.zeros((d, K))
             return _State(zeros, np.zeros((problem.design.n_rows, K)), zeros, zeros, True)

@@ -13,7 +13,7 @@ def as_solver(solver: str | Solver, *, seed: int = 0) -> Solver:
     """Look a solver up by name; a solver object runs as it was configured.
 
     "admm" is ADMM as one would tune it: ρ follows the curvature, the steps are
-    over-relaxed and a warm start keeps its dual. "auto" is "admm".
+    over-relaxed and the start is smart. "auto" is "admm".
 
     >>> as_solver("admm").relaxation
     1.7
@@ -21,7 +21,7 @@ def as_solver(solver: str | Solver, *, seed: int = 0) -> Solver:
     if isinstance(solver, str):
         if solver not in NAMES:
             raise ValueError(f"solver must be one of {NAMES} or a solver object, got {solver!r}")
-        return ADMM(rho="auto", relaxation=1.7, start="dual", least_squares=Auto(seed=seed))
+        return ADMM(rho="auto", relaxation=1.7, start="smart", least_squares=Auto(seed=seed))
     if not hasattr(solver, "iterates"):
         raise TypeError(
             f"solver must be a name or an object with an iterates method, got {solver!r}"
