@@ -190,6 +190,8 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
             verbose=bool(self.verbose),
         )
         self._store(result, X.dtype, problem)
+        if result.status.remedy:
+            self._warn(result)
         return self
 
     def predict_proba(self, X: Any) -> Any:
@@ -288,8 +290,6 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         self.status_ = result.status
-        if result.status.remedy:
-            self._warn(result)
 
     def _warn(self, result: Result) -> None:
         last = float(result.history["gradient_norm"][-1])
