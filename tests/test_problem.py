@@ -38,7 +38,7 @@ def test_gradient_and_hessian_by_finite_differences(variant, soft, sparse, seed)
     at = problem.linearise(W)
     slope = (problem.objective(W + h * V) - problem.objective(W - h * V)) / (2 * h)
     assert slope == pytest.approx(np.vdot(at.gradient, V), rel=1e-6, abs=1e-8)
-    change = (problem.gradient(W + h * V)[1] - problem.gradient(W - h * V)[1]) / (2 * h)
+    change = (problem.at(W + h * V).gradient - problem.at(W - h * V).gradient) / (2 * h)
     np.testing.assert_allclose(at.hessian_product(V), change, rtol=1e-5, atol=1e-8)
 
 
@@ -49,8 +49,8 @@ def test_every_form_of_the_objective_agrees(variant, soft):
     W = np.random.default_rng(3).standard_normal(problem.shape)
     value, gradient = dense_objective(problem, X)(W.ravel())
     assert problem.objective(W) == pytest.approx(value, rel=1e-13)
-    assert problem.gradient(W)[0] == pytest.approx(value, rel=1e-13)
-    np.testing.assert_allclose(problem.gradient(W)[1].ravel(), gradient, rtol=1e-10, atol=1e-14)
+    assert problem.at(W).objective == pytest.approx(value, rel=1e-13)
+    np.testing.assert_allclose(problem.at(W).gradient.ravel(), gradient, rtol=1e-10, atol=1e-14)
     at = problem.linearise(W)
     assert (at.objective, at.loss) == pytest.approx((value, problem.evaluate(W).loss), rel=1e-13)
     assert at.accuracy == problem.evaluate(W).accuracy
@@ -63,7 +63,7 @@ def test_integer_weights_equal_repeated_rows():
     repeated = Problem.of(np.repeat(X, s, axis=0), np.repeat(labels, s), 0.1)
     W = np.random.default_rng(1).standard_normal(weighted.shape)
     assert weighted.objective(W) == pytest.approx(repeated.objective(W), rel=1e-14)
-    np.testing.assert_allclose(weighted.gradient(W)[1], repeated.gradient(W)[1], atol=1e-15)
+    np.testing.assert_allclose(weighted.at(W).gradient, repeated.at(W).gradient, atol=1e-15)
     np.testing.assert_allclose(weighted.gram(), repeated.gram(), rtol=1e-13)
 
 
@@ -72,7 +72,7 @@ def test_hard_labels_equal_one_hot_rows():
     hard, soft = Problem.of(X, labels, 0.1), Problem.of(X, one_hot(labels, 3), 0.1)
     W = np.random.default_rng(1).standard_normal(hard.shape)
     assert hard.objective(W) == pytest.approx(soft.objective(W), rel=1e-15)
-    np.testing.assert_allclose(hard.gradient(W)[1], soft.gradient(W)[1], rtol=1e-13, atol=1e-16)
+    np.testing.assert_allclose(hard.at(W).gradient, soft.at(W).gradient, rtol=1e-13, atol=1e-16)
 
 
 def test_gram_is_formed_once_for_every_alpha():

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from admm_softmax._arrays import Array, Labels
-from admm_softmax.design import Design, as_design
+from admm_softmax.design import Design, Fold, as_design
 from admm_softmax.kernels import rows
 from admm_softmax.penalty import Tikhonov
 
@@ -25,15 +25,22 @@ class Evaluation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Linearisation:
-    """F, its gradient and its Hessian at one W. The Hessian costs one read a product."""
+class Point:
+    """F and ∇F at one W, and what came with them."""
 
+    W: Array
     objective: float
     loss: float
     accuracy: float
     gradient: Array
-    #: P = softmax(XW), n × K.
-    P: Array
+    #: Σᵢ wᵢ mean_j p_ij(1 − p_ij), the mean diagonal of the loss's Hessian in the scores.
+    curvature: float
+
+
+@dataclass(frozen=True)
+class Linearisation(Point):
+    """A point with its Hessian, one read of X a product."""
+
     hessian_product: Callable[[Array], Array]
 
 
@@ -68,7 +75,7 @@ class Problem:
     penalty: Tikhonov
     n_classes: int
     #: What depends on the rows alone (the Gram matrix), shared by `with_alpha` copies.
-    cache: dict[str, Array] = field(default_factory=dict, repr=False, compare=False)
+    cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -118,17 +125,14 @@ class Problem:
         """F(W). One read."""
         return self.evaluate(W).loss + self.penalty.value(W)
 
-    def gradient(self, W: Array) -> tuple[float, Array]:
+    def at(self, W: Array) -> Point:
         """F(W) and ∇F(W) = Σᵢ wᵢ xᵢᵀ(pᵢ − cᵢ) + α LᵀL (W − W_ref). One read."""
         fold = self.design.fold(W, rows.gradient, (self.labels, self.weights))
-        assert fold.product is not None
-        objective = float(fold.sums[0]) + self.penalty.value(W)
-        return objective, fold.product + self.penalty.gradient(W)
+        return Point(**self._point(W, fold))
 
     def linearise(self, W: Array) -> Linearisation:
         """F, ∇F and the Hessian at W. One read now, one for each Hessian product."""
         fold = self.design.fold(W, rows.linearise, (self.labels, self.weights))
-        assert fold.product is not None
         (P,) = fold.rows
 
         def hessian_product(V: Array) -> Array:
@@ -136,27 +140,49 @@ class Problem:
             assert inner is not None
             return inner + self.penalty.hessian_product(V)
 
-        loss, accuracy = (float(x) for x in fold.sums)
-        return Linearisation(
-            objective=loss + self.penalty.value(W),
-            loss=loss,
-            accuracy=accuracy,
-            gradient=fold.product + self.penalty.gradient(W),
-            P=P,
-            hessian_product=hessian_product,
-        )
+        return Linearisation(**self._point(W, fold), hessian_product=hessian_product)
 
     def gram(self) -> Array:
         """X̃ᵀ diag(w) X̃, d × d: formed once, then kept. Do not write to it."""
         if "gram" not in self.cache:
             self.cache["gram"] = self.design.gram(self.weights)
-        return self.cache["gram"]
+        gram: Array = self.cache["gram"]
+        return gram
 
     def gram_product(self, V: Array) -> Array:
         """X̃ᵀ diag(w) X̃ V. One read."""
         product = self.design.fold(V, rows.weigh, (self.weights,)).product
         assert product is not None
         return product
+
+    def subsample(self, n_rows: int, seed: int) -> Problem:
+        """The same problem on rows drawn at random, without those of weight zero."""
+        candidates = np.flatnonzero(self.weights)
+        count = min(n_rows, len(candidates))
+        drawn = np.sort(np.random.default_rng(seed).choice(candidates, count, replace=False))
+        weights, design = self.weights[drawn], self.design.take(drawn)
+        design.n_threads = self.design.n_threads
+        total = float(weights.sum())
+        return replace(
+            self,
+            design=design,
+            labels=self.labels[drawn],
+            weights=weights / total,
+            total_weight=self.total_weight * total,
+            cache={},
+        )
+
+    def _point(self, W: Array, fold: Fold) -> dict[str, Any]:
+        assert fold.product is not None
+        loss, accuracy, curvature = (float(x) for x in fold.sums)
+        return {
+            "W": W,
+            "objective": loss + self.penalty.value(W),
+            "loss": loss,
+            "accuracy": accuracy,
+            "gradient": fold.product + self.penalty.gradient(W),
+            "curvature": curvature,
+        }
 
     def with_alpha(self, alpha: float) -> Problem:
         """The same data under another strength of the penalty."""

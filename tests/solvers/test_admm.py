@@ -91,9 +91,9 @@ def test_figures_of_an_iterate_belong_to_its_w():
     X, labels = make(60, 5, 3)
     problem = Problem.of(X, labels, 0.02)
     for iterate in islice(ADMM(rho=0.05, relaxation=1.5).iterates(problem, None), 5):
-        value, gradient = problem.gradient(iterate.W)
-        assert iterate.objective == pytest.approx(value, rel=1e-13)
-        assert iterate.gradient_norm == pytest.approx(np.abs(gradient).max(), rel=1e-9)
+        point = problem.at(iterate.W)
+        assert iterate.objective == pytest.approx(point.objective, rel=1e-13)
+        assert iterate.gradient_norm == pytest.approx(np.abs(point.gradient).max(), rel=1e-9)
         assert (iterate.loss, iterate.accuracy) == pytest.approx(problem.evaluate(iterate.W))
 
 
@@ -170,7 +170,7 @@ def test_float32_data_reach_a_small_gradient():
     result = run(problem, ADMM(relaxation=1.7), tol=1e-6, max_iter=2000)
     assert result.status == "converged"
     exact = Problem.of(X.astype(np.float64), labels, 1e-2)
-    assert np.abs(exact.gradient(result.W)[1]).max() < 2e-6
+    assert np.abs(exact.at(result.W).gradient).max() < 2e-6
 
 
 def test_integer_weights_equal_repeated_rows():
@@ -182,7 +182,8 @@ def test_integer_weights_equal_repeated_rows():
     pairs = zip(solver.iterates(weighted, None), solver.iterates(repeated, None), strict=False)
     for ours, theirs in islice(pairs, 20):
         np.testing.assert_allclose(ours.W, theirs.W, rtol=1e-9, atol=1e-11)
-        for name, value in ours.details.items():
+        for name in ours.details.keys() - {"newton_steps"}:  # rounding may cost a row a step
+            value = ours.details[name]
             assert value == pytest.approx(theirs.details[name], rel=1e-7, abs=1e-12), name
 
 

@@ -43,6 +43,7 @@ class Design(ABC):
         gram(weights)           X̃ᵀ diag(w) X̃           d × d
         triangle(weights)       R with RᵀR = gram, by QR without forming it
         outer(...)              X P Xᵀ                  n × n, for wide X
+        take(indices)           some rows, as a design of their own
 
     Each counts the times it reads X in `reads`.
     """
@@ -53,7 +54,8 @@ class Design(ABC):
     dtype: np.dtype[Any]
     intercept: bool
     n_threads: int
-    reads: int
+    #: How often X was read; part of the rows is part of a read.
+    reads: float
 
     def __init__(
         self, shape: tuple[int, int], dtype: Any, intercept: bool, n_threads: int | None
@@ -63,7 +65,7 @@ class Design(ABC):
         self.dtype = np.dtype(dtype)
         self.intercept = bool(intercept)
         self.n_threads = check_threads(n_threads)
-        self.reads = 0
+        self.reads = 0.0
 
     @abstractmethod
     def block(self, rows: slice) -> Any:
@@ -88,6 +90,10 @@ class Design(ABC):
     @abstractmethod
     def outer(self, inverse_penalty: Callable[[Any], Array]) -> Array:
         """X P Xᵀ without the constant column, P given by its action on Xᵀ. One read."""
+
+    @abstractmethod
+    def take(self, indices: Array) -> Design:
+        """A design of some rows, copied, single-threaded. Part of a read."""
 
     def fold(self, W: Array, kernel: Kernel, rows: Sequence[Array] = ()) -> Fold:
         """Run `kernel` over every block of X̃ W and sum X̃_bᵀ R_b. One read."""

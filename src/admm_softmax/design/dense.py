@@ -69,6 +69,11 @@ class DenseDesign(Design):
         with blas_threads(self.n_threads):
             return np.asarray(X @ inverse_penalty(X.T))
 
+    def take(self, indices: Array) -> DenseDesign:
+        """Some rows, copied."""
+        self.reads += len(indices) / self.n_rows
+        return DenseDesign(self.X[indices], intercept=self.intercept, n_threads=1)
+
     def _panels(self, weights: Array, at_least: int = 1) -> Any:
         """Rows √wᵢ x̃ᵢ in float64, a panel at a time, in C order."""
         d = self.n_features

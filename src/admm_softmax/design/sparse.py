@@ -85,5 +85,10 @@ class SparseDesign(Design):
         product = X @ inverse_penalty(X.T.tocsc())
         return np.asarray(product.toarray() if sp.issparse(product) else product)
 
+    def take(self, indices: Array) -> SparseDesign:
+        """Some rows, copied."""
+        self.reads += len(indices) / self.n_rows
+        return SparseDesign(self.X[indices], intercept=self.intercept, n_threads=1)
+
     def _scaled(self, factor: Array) -> Any:
         return sp.csr_array(sp.diags_array(factor) @ self.X.astype(np.float64))

@@ -35,17 +35,20 @@ def evaluate(scores: Array, labels: Labels, weights: Array) -> Outcome:
 
 
 def gradient(scores: Array, labels: Labels, weights: Array) -> Outcome:
-    """R = w (P − C), whose product with Xᵀ is the gradient of the loss. Sums as `evaluate`."""
-    P, lse = softmax(scores)
-    R = minus_labels(P, labels) * weights[:, None]
-    return R, (), _loss_and_accuracy(scores, lse, labels, weights)
+    """R = w (P − C), whose product with Xᵀ is the gradient of the loss.
+
+    Sums: loss, accuracy, and the mean curvature Σ w p(1−p) / K.
+    """
+    R, _, sums = linearise(scores, labels, weights)
+    return R, (), sums
 
 
 def linearise(scores: Array, labels: Labels, weights: Array) -> Outcome:
     """As `gradient`, and keeps P for Hessian products at the same W."""
     P, lse = softmax(scores)
     R = minus_labels(P, labels) * weights[:, None]
-    return R, (P,), _loss_and_accuracy(scores, lse, labels, weights)
+    sums = _loss_and_accuracy(scores, lse, labels, weights)
+    return R, (P,), np.append(sums, _curvature(P, weights))
 
 
 def hessian_product(scores: Array, P: Array, weights: Array) -> Outcome:
@@ -106,7 +109,7 @@ def admm(
             _weighted_square(scores, weights),
             _weighted_square(Z_new, weights),
             weights @ steps,
-            weights @ (P * (1.0 - P)).mean(axis=1),
+            _curvature(P, weights),
         ]
     )
     return R, (Z_new,), sums
@@ -135,6 +138,11 @@ def scaled_residual(Z: Array, labels: Labels, rho: float) -> Array:
 def _loss_and_accuracy(scores: Array, lse: Array, labels: Labels, weights: Array) -> Array:
     loss = weights @ (lse - label_scores(scores, labels))
     return np.array([loss, weights @ hits(scores, labels)])
+
+
+def _curvature(P: Array, weights: Array) -> float:
+    """Σᵢ wᵢ mean_j p_ij (1 − p_ij), the mean diagonal of the loss's Hessian in the scores."""
+    return float(weights @ (1.0 - np.einsum("ij,ij->i", P, P)) / P.shape[1])
 
 
 def _weighted_square(rows: Array, weights: Array) -> float:

@@ -2,8 +2,24 @@
 
 from admm_softmax.solvers.admm import ADMM
 from admm_softmax.solvers.base import Iterate, Solver
+from admm_softmax.solvers.chain import Chain
 from admm_softmax.solvers.history import History
+from admm_softmax.solvers.lbfgs import LBFGS
+from admm_softmax.solvers.newton_cg import NewtonCG
 from admm_softmax.solvers.run import Result, run
+from admm_softmax.solvers.sgd import SGD
 from admm_softmax.solvers.stopping import Status
 
-__all__ = ["ADMM", "History", "Iterate", "Result", "Solver", "Status", "run"]
+__all__ = [
+    "ADMM",
+    "LBFGS",
+    "SGD",
+    "Chain",
+    "History",
+    "Iterate",
+    "NewtonCG",
+    "Result",
+    "Solver",
+    "Status",
+    "run",
+]

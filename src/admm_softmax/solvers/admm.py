@@ -13,13 +13,13 @@ from admm_softmax._arrays import Array
 from admm_softmax.kernels import rows
 from admm_softmax.kernels.zstep import pick_zstep
 from admm_softmax.problem import Problem
-from admm_softmax.solvers.base import Iterate, gradient_norm
-from admm_softmax.solvers.least_squares import Strategy, WStep, as_strategy
+from admm_softmax.solvers.base import Chainable, Iterate, gradient_norm, start_at
+from admm_softmax.solvers.least_squares import Strategy, WStep, as_strategy, shared_step
 from admm_softmax.solvers.rho import Residuals, check_rho, first_rho, next_rho
 
 
 @dataclass(frozen=True)
-class ADMM:
+class ADMM(Chainable):
     """Alternating directions on  min F(W)  as  min Σ wᵢ f(zᵢ) + penalty(W)  s.t.  Z = XW.
 
     One iteration, with U scaled by ρ and Ω = diag(w), w = s/S ::
@@ -67,8 +67,9 @@ class ADMM:
         before = problem.design.reads
         state = self._start(problem, W0)
         rho = first_rho(self.rho, problem)
-        step = as_strategy(self.least_squares).prepare(problem)
-        step.factor(rho)
+        step = shared_step(problem, as_strategy(self.least_squares))
+        if step.rho != rho:
+            step.factor(rho)
         pull = problem.penalty.pull(problem.n_classes)
         iteration = 0
         while True:
@@ -87,12 +88,9 @@ class ADMM:
     def _start(self, problem: Problem, W0: Array | None) -> _State:
         d, K = problem.shape
         dual_is_zero = self.start == "paper" or W0 is None
-        if W0 is None and self.start == "smart" and problem.penalty.reference is not None:
-            W0 = np.repeat(problem.penalty.reference.mean(axis=1, keepdims=True), K, axis=1)
-        if W0 is None:
-            zeros = np.zeros((d, K))
-            return _State(zeros, np.zeros((problem.design.n_rows, K)), zeros, zeros, True)
-        W = np.array(W0, dtype=np.float64)
+        W = start_at(problem, W0) if W0 is not None or self.start == "smart" else np.zeros((d, K))
+        if not W.any():
+            return _State(W, np.zeros((problem.design.n_rows, K)), W, W, True)
         fold = problem.design.fold(W, rows.start, (problem.labels, problem.weights))
         assert fold.product is not None
         A, B = fold.product[:, :K], fold.product[:, K:]
@@ -195,7 +193,7 @@ def _iterate(
     outcome: _Outcome,
     residuals: Residuals,
     rho: float,
-    passes: int,
+    passes: float,
     iteration: int,
 ) -> Iterate:
     loss, accuracy = (float(x) for x in outcome.sums[:2])

@@ -15,8 +15,9 @@ class History:
 
     Columns of every solver: iteration, seconds (the solver's own, monitoring excluded),
     passes (reads of X), objective, loss, accuracy, gradient_norm; with validation rows
-    val_loss and val_accuracy; then the solver's own, which for ADMM are
-    primal_residual, dual_residual, primal_tolerance, dual_tolerance, rho, newton_steps.
+    val_loss and val_accuracy; then the solver's own. ADMM: primal_residual,
+    dual_residual, primal_tolerance, dual_tolerance, rho, newton_steps. NewtonCG: step,
+    cg_steps. LBFGS: step. SGD: learning_rate.
 
     >>> history = History("demo")
     >>> history.append({"iteration": 1, "objective": 2.0})
@@ -29,10 +30,13 @@ class History:
         #: The solver and its settings, in words.
         self.solver = solver
         self._records: list[dict[str, float]] = []
+        #: An inner iteration's relative residuals, a tuple an iteration (Newton-CG).
+        self.inner_residuals: list[tuple[float, ...]] = []
 
-    def append(self, record: Mapping[str, float]) -> None:
+    def append(self, record: Mapping[str, float], inner_residuals: tuple[float, ...] = ()) -> None:
         """Add one iteration."""
         self._records.append(dict(record))
+        self.inner_residuals.append(inner_residuals)
 
     @property
     def columns(self) -> list[str]:
@@ -59,8 +63,7 @@ class History:
             import pandas as pd  # noqa: PLC0415
         except ImportError as error:
             raise ImportError("history.to_frame() needs pandas: pip install pandas") from error
-        frame = pd.DataFrame(self._records, columns=self.columns)
-        return frame.astype({"iteration": int, "passes": int}) if len(self) else frame
+        return pd.DataFrame(self._records, columns=self.columns)
 
     def plot(self, against: str = "iteration") -> Any:
         """Draw objective, gradient, accuracy and residuals; returns the Matplotlib figure.

@@ -11,7 +11,7 @@ import numpy as np
 
 from admm_softmax._arrays import Array
 from admm_softmax.problem import Problem
-from admm_softmax.solvers.base import Iterate, Solver
+from admm_softmax.solvers.base import Iterate, Solver, measure
 from admm_softmax.solvers.history import History
 from admm_softmax.solvers.progress import Progress
 from admm_softmax.solvers.stopping import Status
@@ -79,8 +79,9 @@ def run(
             for iteration in range(1, max_iter + 1):
                 iterate, spent = _timed_next(iterator)
                 seconds += spent
+                iterate = measure(problem, iterate)
                 record = _record(iteration, seconds, iterate, validation)
-                history.append(record)
+                history.append(record, iterate.inner_residuals)
                 progress.update(record)
                 if not np.isfinite(iterate.objective):
                     status = Status.DIVERGED

@@ -10,7 +10,7 @@
 `Auto` chooses, and falls back when a factorisation breaks down.
 """
 
-from admm_softmax.solvers.least_squares.auto import STRATEGIES, Auto, as_strategy
+from admm_softmax.solvers.least_squares.auto import STRATEGIES, Auto, as_strategy, shared_step
 from admm_softmax.solvers.least_squares.base import Breakdown, Strategy, WStep
 from admm_softmax.solvers.least_squares.cholesky import Cholesky
 from admm_softmax.solvers.least_squares.pcg import PCG
@@ -28,4 +28,5 @@ __all__ = [
     "WStep",
     "Woodbury",
     "as_strategy",
+    "shared_step",
 ]

@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from admm_softmax._arrays import Array
+from admm_softmax.penalty import Tikhonov
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.least_squares.base import Breakdown, Solution, Strategy, WStep
 from admm_softmax.solvers.least_squares.cholesky import Cholesky
@@ -70,6 +71,22 @@ def as_strategy(strategy: str | Strategy) -> Strategy:
     return STRATEGIES[strategy]
 
 
+def shared_step(problem: Problem, strategy: Strategy | None = None) -> WStep:
+    """The W-step of a problem, prepared once and handed from solver to solver.
+
+    The problem keeps the last one made, with its factorisation. Without a strategy any
+    that is there will do.
+    """
+    kept: tuple[Strategy, Tikhonov, WStep] | None = problem.cache.get("w_step")
+    if kept is not None and kept[1] is problem.penalty and strategy in (None, kept[0]):
+        return kept[2]
+    strategy = strategy or Auto()
+    problem.cache.pop("w_step", None)  # two factors at a time would be one too many
+    step = strategy.prepare(problem)
+    problem.cache["w_step"] = (strategy, problem.penalty, step)
+    return step
+
+
 class AutoStep:
     """The first strategy that works, and the ones behind it."""
 
@@ -88,6 +105,11 @@ class AutoStep:
         """Whether the strategy in use wants a correction."""
         return self.step.corrects
 
+    @property
+    def rho(self) -> float | None:
+        """The ρ it is factorised for, if any."""
+        return self.step.rho
+
     def factor(self, rho: float) -> None:
         """Factorise with the current strategy, or move on to the next."""
         while True:
@@ -103,6 +125,10 @@ class AutoStep:
     def solve(self, M: Array, start: Array) -> Solution:
         """Solve with the current strategy."""
         return self.step.solve(M, start)
+
+    def precondition(self, R: Array) -> Array:
+        """Precondition with the current strategy."""
+        return self.step.precondition(R)
 
     def _next(self) -> WStep:
         while True:

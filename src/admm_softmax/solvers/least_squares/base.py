@@ -34,11 +34,18 @@ class WStep(Protocol):
     def corrects(self) -> bool:
         """Solutions want a correction by residual rows, at the price of one more read."""
 
+    @property
+    def rho(self) -> float | None:
+        """The ρ it is factorised for, if any."""
+
     def factor(self, rho: float) -> None:
         """Prepare for this ρ; raises Breakdown where the strategy cannot."""
 
     def solve(self, M: Array, start: Array) -> Solution:
         """Solve for M (d × K); iterative strategies begin at `start`."""
+
+    def precondition(self, R: Array) -> Array:
+        """Apply the inverse, or the approximation of it that was built."""
 
 
 class Strategy(Protocol):

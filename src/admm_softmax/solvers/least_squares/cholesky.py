@@ -37,6 +37,7 @@ class CholeskyStep:
         self.gram = problem.gram()
         self.penalty = problem.penalty
         self.n_threads = problem.design.n_threads
+        self.rho: float | None = None
 
     def factor(self, rho: float) -> None:
         """Factorise for this ρ; Breakdown if H is not positive definite in double."""
@@ -58,7 +59,7 @@ class CholeskyStep:
             rcond, _ = lapack.dpocon(R, norm, uplo="U")
         if rcond < 16 * EPS:
             raise Breakdown(f"Cholesky: reciprocal condition {rcond:.1e} at rho={rho:g}")
-        self.R = R
+        self.R, self.rho = R, rho
 
     def solve(self, M: Array, start: Array) -> Solution:
         """W = D R⁻¹ R⁻ᵀ D M."""
@@ -66,6 +67,10 @@ class CholeskyStep:
         with blas_threads(self.n_threads):
             W = cho_solve((self.R, False), M * scale, overwrite_b=True, check_finite=False)
         return Solution(np.asarray(W * scale), None)
+
+    def precondition(self, R: Array) -> Array:
+        """H⁻¹R."""
+        return self.solve(R, R).W
 
 
 def normal_matrix(gram: Array, rho: float, penalty: sp.csr_array) -> Array:

@@ -56,6 +56,7 @@ class PCGStep:
 
     def __init__(self, problem: Problem, settings: PCG) -> None:
         self.problem, self.settings = problem, settings
+        self.rho: float | None = None
         squares = problem.design.column_squares(problem.weights)
         self.gram_diagonal = squares
         self.penalty_diagonal = problem.penalty.alpha * problem.penalty.LtL.diagonal()
@@ -93,7 +94,7 @@ class PCGStep:
             active = _norms(residual) > goal
             if not active.any():
                 break
-            preconditioned = self._precondition(residual)
+            preconditioned = self.precondition(residual)
             energy = np.einsum("ij,ij->j", residual, preconditioned)
             direction = preconditioned + direction * (energy / energy_old)
             image = self._apply(direction)
@@ -107,9 +108,11 @@ class PCGStep:
         return Solution(W, residual)
 
     def _apply(self, V: Array) -> Array:
+        assert self.rho is not None
         return self.rho * self.problem.gram_product(V) + self.problem.penalty.hessian_product(V)
 
-    def _precondition(self, R: Array) -> Array:
+    def precondition(self, R: Array) -> Array:
+        """The diagonal, corrected by the sketch."""
         scale = self.scale[:, None]
         V = scale * R / self.delta[:, None]
         if len(self.values):

@@ -37,6 +37,7 @@ class QRStep:
         self.triangle = problem.design.triangle(problem.weights)
         self.penalty = problem.penalty
         self.n_threads = problem.design.n_threads
+        self.rho: float | None = None
 
     def factor(self, rho: float) -> None:
         """Factorise for this ρ. Never breaks down: directions lost to rounding get W = 0."""
@@ -55,7 +56,7 @@ class QRStep:
                 R, self.order = qr(R, mode="r", pivoting=True)
                 sizes = np.abs(R.diagonal())
                 self.rank = int((sizes > EPS * d * sizes[:1].max(initial=0.0)).sum())
-        self.R = R[: self.rank, : self.rank]
+        self.R, self.rho = R[: self.rank, : self.rank], rho
 
     def solve(self, M: Array, start: Array) -> Solution:
         """W = D Π R⁻¹ R⁻ᵀ Πᵀ D M on the numerical range of A, 0 off it."""
@@ -66,6 +67,10 @@ class QRStep:
             half = solve_triangular(self.R, M[kept] * scale, trans=1, check_finite=False)
             W[kept] = scale * solve_triangular(self.R, half, check_finite=False)
         return Solution(W, None)
+
+    def precondition(self, R: Array) -> Array:
+        """H⁻¹R, without a correction."""
+        return self.solve(R, R).W
 
 
 def _reciprocal_condition(R: Array) -> float:

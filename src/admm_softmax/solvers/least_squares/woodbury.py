@@ -47,6 +47,7 @@ class WoodburyStep:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        self.rho: float | None = None
         design = problem.design
         self.d = design.n_features - design.intercept
         penalty = problem.penalty.alpha * problem.penalty.LtL
@@ -92,10 +93,15 @@ class WoodburyStep:
             W[:] = self._apply(M)
         elif self.centred:
             W[:-1] = self._apply(M[:-1] - self.mean * M[-1])
+            assert self.rho is not None
             W[-1] = M[-1] / self.rho - self.mean[:, 0] @ W[:-1]
         else:
             W[:-1], W[-1] = self._penalised(M)
         return Solution(W, None)
+
+    def precondition(self, R: Array) -> Array:
+        """H⁻¹R."""
+        return self.solve(R, R).W
 
     def _apply(self, M: Array) -> Array:
         """The formula on the features; products with centred X where there is a mean."""

@@ -1,0 +1,62 @@
+"""One solver after another on the same problem, sharing what was paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from admm_softmax._arrays import Array
+from admm_softmax.problem import Problem
+from admm_softmax.solvers.base import Chainable, Iterate, Solver
+
+#: Progress has slowed when so many iterations have not halved the gradient.
+PATIENCE = 5
+
+
+@dataclass(frozen=True)
+class Chain(Chainable):
+    """`first` until `after` iterations, or until it slows; then `second` from there.
+
+    The Gram matrix and its factorisation stay with the problem, so that "gram"
+    preconditioning after ADMM costs nothing: both use ρ XᵀΩX + α LᵀL.
+    """
+
+    first: Solver
+    second: Solver
+    after: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.after is not None and self.after < 1:
+            raise ValueError(f"after must be at least 1 or None, got {self.after}")
+
+    def iterates(self, problem: Problem, W0: Array | None) -> Iterator[Iterate]:
+        """Yield the iterates of the first, then those of the second."""
+        passes = 0.0
+        W = W0
+        slow = _Slowness()
+        for count, iterate in enumerate(self.first.iterates(problem, W0), 1):
+            # The first solver's own test is not the end: the second goes on.
+            yield replace(iterate, converged=False)
+            W, passes = iterate.W, iterate.passes
+            if count == self.after or (self.after is None and slow(iterate.gradient_norm)):
+                break
+        for iterate in self.second.iterates(problem, W):
+            yield replace(iterate, passes=passes + iterate.passes)
+
+
+class _Slowness:
+    """True once PATIENCE iterations have passed since the gradient last halved.
+
+    Iterates that come unmeasured (NaN) count as slow.
+    """
+
+    def __init__(self) -> None:
+        self.mark = float("inf")
+        self.since = 0
+
+    def __call__(self, gradient_norm: float) -> bool:
+        if gradient_norm <= 0.5 * self.mark:
+            self.mark, self.since = gradient_norm, 0
+        else:
+            self.since += 1
+        return self.since >= PATIENCE

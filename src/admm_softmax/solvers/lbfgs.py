@@ -1,0 +1,124 @@
+"""Limited-memory BFGS, optionally preconditioned by the Gram matrix."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from admm_softmax._arrays import Array
+from admm_softmax.problem import Point, Problem
+from admm_softmax.solvers.base import Chainable, Iterate, measured_at, start_at
+from admm_softmax.solvers.line_search import Rule, search
+from admm_softmax.solvers.preconditioner import (
+    Name,
+    Preconditioner,
+    check_preconditioner,
+    make_preconditioner,
+)
+
+
+@dataclass(frozen=True)
+class LBFGS(Chainable):
+    """W⁺ = W − t B⁻¹ ∇F(W), with B⁻¹ from the last `memory` steps (Nocedal & Wright, ch. 7).
+
+    memory : pairs (s, y) = (W⁺ − W, ∇F⁺ − ∇F) kept.
+    preconditioner : the inverse Hessian that the pairs correct. "none" is a multiple of
+        the identity, as usual; "jacobi" and "gram" are the inverse of κ XᵀΩX + α LᵀL,
+        or of its diagonal, times such a multiple.
+    subsample : rows, drawn at random, that make the Gram matrix; None takes all.
+    line_search : "wolfe" (strong) or "armijo".
+    seed : of the subsample.
+
+    The first iterate is the start itself; each further one costs a read of X a trial
+    step, usually one.
+    """
+
+    memory: int = 10
+    preconditioner: Name = "none"
+    subsample: int | None = None
+    line_search: Rule = "wolfe"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.memory < 1:
+            raise ValueError(f"memory must be at least 1, got {self.memory}")
+        if self.line_search not in ("wolfe", "armijo"):
+            raise ValueError(f"line_search must be 'wolfe' or 'armijo', got {self.line_search!r}")
+        check_preconditioner(self.preconditioner, self.subsample)
+
+    def iterates(self, problem: Problem, W0: Array | None) -> Iterator[Iterate]:
+        """Yield the start, then one iterate a line search."""
+        before = problem.design.reads
+        point = problem.at(start_at(problem, W0))
+        yield measured_at(point, problem.design.reads - before, step=0.0)
+        base = make_preconditioner(
+            self.preconditioner, problem, subsample=self.subsample, seed=self.seed
+        )
+        pairs: deque[_Pair] = deque(maxlen=self.memory)
+        while True:
+            base.refresh(point.curvature)
+            new, length = self._step(problem, point, pairs, base)
+            if new is None and pairs:
+                # Rounding has spoilt the pairs: forget them and try once more.
+                pairs.clear()
+                new, length = self._step(problem, point, pairs, base)
+            if new is not None:
+                pair = _Pair.between(point, new)
+                if pair is not None:
+                    pairs.append(pair)
+                point = new
+            yield measured_at(point, problem.design.reads - before, step=length)
+
+    def _step(
+        self, problem: Problem, point: Point, pairs: deque[_Pair], base: Preconditioner
+    ) -> tuple[Point | None, float]:
+        direction = -_two_loop(point.gradient, pairs, base)
+        first = 1.0
+        if not pairs and self.preconditioner == "none":
+            first = min(1.0, 1.0 / max(float(np.linalg.norm(point.gradient)), 1e-300))
+        return search(
+            problem.at,
+            point,
+            direction,
+            rule=self.line_search,
+            first=first,
+            itemsize=problem.design.dtype.itemsize,
+        )
+
+
+@dataclass(frozen=True)
+class _Pair:
+    s: Array
+    y: Array
+    #: 1 / sᵀy
+    inverse: float
+
+    @classmethod
+    def between(cls, old: Point, new: Point) -> _Pair | None:
+        s, y = new.W - old.W, new.gradient - old.gradient
+        product = float(np.vdot(s, y))
+        # F is convex, so sᵀy > 0 but for rounding.
+        if product <= 1e-14 * float(np.linalg.norm(s) * np.linalg.norm(y)):
+            return None
+        return cls(s, y, 1.0 / product)
+
+
+def _two_loop(gradient: Array, pairs: deque[_Pair], base: Preconditioner) -> Array:
+    """B⁻¹∇F by the two-loop recursion around γ P⁻¹, γ = sᵀy / yᵀP⁻¹y of the last pair."""
+    q = gradient.copy()
+    weights = []
+    for pair in reversed(pairs):
+        weight = pair.inverse * float(np.vdot(pair.s, q))
+        weights.append(weight)
+        q -= weight * pair.y
+    if not pairs:
+        return base.apply(q)
+    last, K = pairs[-1], q.shape[1]
+    both = base.apply(np.concatenate([q, last.y], axis=1))
+    r = both[:, :K] / (last.inverse * float(np.vdot(last.y, both[:, K:])))
+    for pair, weight in zip(pairs, reversed(weights), strict=True):
+        r += (weight - pair.inverse * float(np.vdot(pair.y, r))) * pair.s
+    return r

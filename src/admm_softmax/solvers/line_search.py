@@ -1,0 +1,98 @@
+"""Step lengths along a descent direction, each trial one read of X."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from admm_softmax._arrays import Array
+from admm_softmax.problem import Point
+
+P = TypeVar("P", bound=Point)
+Rule: TypeAlias = Literal["wolfe", "armijo"]
+
+#: Sufficient decrease and curvature constants (Nocedal & Wright, p. 62).
+C1, C2 = 1e-4, 0.9
+#: Trials at most; a convex function along a descent direction needs one or two.
+MOST_TRIALS = 25
+#: Relative noise of F below which its differences say nothing: then slopes decide
+#: (the approximate Wolfe conditions of Hager & Zhang, SIAM J. Optim. 16, 2005).
+NOISE = {8: 1e-14, 4: 1e-8}
+
+
+def search(
+    evaluate: Callable[[Array], P],
+    start: Point,
+    direction: Array,
+    *,
+    rule: Rule = "wolfe",
+    first: float = 1.0,
+    itemsize: int = 8,
+) -> tuple[P | None, float]:
+    """Find t with F(W + tD) low enough and, for "wolfe", a slope flat enough.
+
+    Brackets by expansion, then interpolates: cubic through values and slopes, kept inside
+    the middle of the bracket (Nocedal & Wright, algorithms 3.5 and 3.6, in one loop).
+    Returns None where no trial lowered F.
+    """
+    slope = float(np.vdot(start.gradient, direction))
+    noise = NOISE[itemsize] * max(abs(start.objective), 1e-300)
+    low, high = _Trial(0.0, start.objective, slope), None
+    best: tuple[P | None, float] = (None, 0.0)
+    t = first
+    for _ in range(MOST_TRIALS):
+        point = evaluate(start.W + t * direction)
+        trial = _Trial(t, point.objective, float(np.vdot(point.gradient, direction)))
+        verdict = _judge(trial, start.objective, slope, rule, noise)
+        if verdict == "accept":
+            return point, t
+        lowest = start.objective if best[0] is None else best[0].objective
+        if trial.value < lowest:
+            best = (point, t)
+        if verdict == "too long":
+            high = trial
+        else:
+            low = trial
+        t = 4.0 * t if high is None else _interpolate(low, high)
+    return best
+
+
+class _Trial(NamedTuple):
+    t: float
+    value: float
+    slope: float
+
+
+def _judge(trial: _Trial, value: float, slope: float, rule: Rule, noise: float) -> str:
+    if not np.isfinite(trial.value):
+        return "too long"
+    decreased = trial.value <= value + C1 * trial.t * slope
+    # Within noise of the start the slope tells a decrease: for a quadratic, Armijo's
+    # condition is exactly that it has risen to at most (2 C1 − 1) of its first value.
+    if not decreased and trial.value <= value + noise:
+        decreased = trial.slope <= (2 * C1 - 1) * slope
+    if not decreased:
+        return "too long"
+    if rule == "armijo" or abs(trial.slope) <= -C2 * slope:
+        return "accept"
+    return "too short" if trial.slope < 0 else "too long"
+
+
+def _interpolate(low: _Trial, high: _Trial) -> float:
+    """The minimiser of the cubic through both ends, away from them; else the middle."""
+    width = high.t - low.t
+    middle = low.t + 0.5 * width
+    if not (np.isfinite(high.value) and np.isfinite(high.slope)):
+        return low.t + 0.1 * width
+    d1 = low.slope + high.slope - 3 * (high.value - low.value) / width
+    square = d1**2 - low.slope * high.slope
+    if square < 0:
+        return middle
+    d2 = float(np.sqrt(square))
+    denominator = high.slope - low.slope + 2 * d2
+    if denominator == 0:
+        return middle
+    t = high.t - width * (high.slope + d2 - d1) / denominator
+    return float(np.clip(t, low.t + 0.05 * width, high.t - 0.05 * width))
