@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
@@ -422,6 +423,29 @@ BAD = {
     "length of y": ({}, {"y": Y[:20]}, "y has 20 entries for 30 rows of X"),
     "rows of soft y": ({}, {"y": np.full((20, 2), 0.5)}, "y has 20 rows for 30 rows of X"),
     "continuous y": ({}, {"y": X[:, 0]}, "Unknown label type: continuous"),
+    "one soft class": ({}, {"y": one_hot(0 * Y, 3)}, "at least two classes, got one class only: 0"),
+    "NaN in X_val": ({}, {"X_val": X + np.nan, "y_val": Y}, "X_val: Input X contains NaN"),
+    "length of y_val": (
+        {},
+        {"X_val": X, "y_val": Y[:9]},
+        "y_val has 9 entries for 30 rows of X_val",
+    ),
+    "soft y_val off": (
+        {},
+        {"X_val": X, "y_val": one_hot(Y, 3) * 2},
+        "row of soft labels y_val must",
+    ),
+    "class weight": (
+        {"class_weight": {0: -1.0}},
+        {},
+        r"class_weight must be finite and ≥ 0.*\[-1.0",
+    ),
+    "huge weights": (
+        {},
+        {"sample_weight": np.full(30, 1e307)},
+        "sample_weight must have a finite sum",
+    ),
+    "huge X": ({}, {"X": X * 1e200}, "X is too large: the squares of its entries overflow"),
     "off the simplex": ({}, {"y": np.full((30, 3), 0.5)}, "sum to 1, got 1.5 in row 0"),
     "negative weight": (
         {},
@@ -459,7 +483,7 @@ BAD = {
     "reference triple": ({"reference": (1, 2, 3)}, {}, r"must be \(coef, intercept\), got 3"),
     "solver": ({"solver": "adam"}, {}, "solver must be one of .* got 'adam'"),
     "max_iter": ({"max_iter": 0}, {}, "max_iter must be a whole number ≥ 1, got 0"),
-    "tol": ({"tol": -1}, {}, "tol must be ≥ 0, got -1"),
+    "tol": ({"tol": -1}, {}, "tol must be a number ≥ 0, got -1"),
     "time_limit": ({"time_limit": -1}, {}, "time_limit must be positive or None, got -1"),
     "keep": ({"keep": "all"}, {}, "keep must be 'best' or 'last', got 'all'"),
     "monitor": ({"monitor": "f1"}, {}, "monitor must be 'loss' or 'accuracy', got 'f1'"),
@@ -477,6 +501,61 @@ def test_bad_input_names_the_parameter_the_rule_and_the_value(case):
     settings, arguments, message = BAD[case]
     with pytest.raises(ValueError, match=message):
         SoftmaxRegression(**settings).fit(**{"X": X, "y": Y, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alpha": "strong"}, "alpha must be a finite number ≥ 0, got 'strong' of type str"),
+        ({"C": "1"}, "C must be positive, got '1' of type str"),
+        ({"n_threads": "2"}, "n_threads must be at least 1 or None, got '2'"),
+        ({"solver": ADMM}, "solver must be a name or an object with an iterates"),
+    ],
+)
+def test_settings_of_the_wrong_type(settings, message):
+    with pytest.raises(TypeError, match=message):
+        SoftmaxRegression(**settings).fit(X, Y)
+
+
+def test_a_fit_that_fails_leaves_the_last_one_whole():
+    clf = SoftmaxRegression(0.1).fit(X, Y)
+    before = clf.predict(X)
+    with pytest.raises(ValueError, match="never seen"):
+        clf.fit(X, np.array(list("abc"))[Y], X_val=X, y_val=["z"] * 30)
+    np.testing.assert_array_equal(clf.predict(X), before)
+
+
+def test_a_class_may_weigh_nothing():
+    hard = SoftmaxRegression(0.1, class_weight={0: 0.0}).fit(X, Y)
+    soft = SoftmaxRegression(0.1, class_weight={0: 0.0}).fit(X, one_hot(Y, 3))
+    np.testing.assert_allclose(hard.coef_, soft.coef_, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", ["Float64", "double[pyarrow]", object])
+def test_soft_labels_in_nullable_frames(dtype):
+    C = one_hot(Y, 3)
+    clf = SoftmaxRegression(0.1).fit(X, pd.DataFrame(C).astype(dtype))
+    np.testing.assert_allclose(clf.coef_, SoftmaxRegression(0.1).fit(X, C).coef_)
+
+
+def test_score_of_soft_labels_counts_the_most_probable_class():
+    X, C = make(90, 5, 3, soft=True)
+    clf = SoftmaxRegression(0.1).fit(X, C)
+    assert clf.score(X, C) == clf.score(X, C.argmax(axis=1))
+
+
+def test_a_linear_operator_is_an_operator():
+    L = operators.gradient(4)
+    expected = SoftmaxRegression(0.1, operator=L).fit(X, Y).coef_
+    got = SoftmaxRegression(0.1, operator=aslinearoperator(L)).fit(X, Y).coef_
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+def test_infinite_c_is_no_penalty():
+    X, y = make(200, 3, 3, noise=2.0)
+    clf = SoftmaxRegression(C=np.inf, tol=1e-6).fit(X, y)
+    plain = SoftmaxRegression(alpha=0.0, tol=1e-6).fit(X, y)
+    np.testing.assert_array_equal(clf.coef_, plain.coef_)
 
 
 def test_a_solver_of_the_wrong_type():

@@ -118,6 +118,38 @@ def test_bad_input_is_named(arguments, message):
         Problem.of(np.ones((3, 2)), alpha=0.1, **settings)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_x_must_be_finite(sparse, bad):
+    X = np.ones((3, 2))
+    X[1, 1] = bad
+    with pytest.raises(ValueError, match="X must be finite, got NaN or infinity"):
+        Problem.of(sp.csr_array(X) if sparse else X, [0, 1, 1])
+    large = np.full((3, 2), 1e308)
+    assert Problem.of(large, [0, 1, 1]).shape == (3, 2)
+
+
+def test_x_must_be_real_and_not_empty():
+    with pytest.raises(TypeError, match="X must hold real numbers, got type complex128"):
+        Problem.of(np.ones((3, 2)) * 1j, [0, 1, 1])
+    with pytest.raises(ValueError, match=r"X must have rows and columns, got shape \(0, 2\)"):
+        Problem.of(np.ones((0, 2)), [])
+    with pytest.raises(ValueError, match="labels must be of at least two classes, got 1"):
+        Problem.of(np.ones((3, 2)), [0, 0, 0])
+
+
+def test_subsample_is_a_problem_on_some_rows():
+    X, labels = make(60, 5, 3)
+    s = np.r_[np.zeros(20), np.ones(40)]
+    problem = Problem.of(X, labels, 0.1, sample_weight=s)
+    part = problem.subsample(15, seed=0)
+    assert part.design.n_rows == 15
+    assert part.weights.sum() == pytest.approx(1.0)
+    assert part.total_weight == pytest.approx(15.0)
+    assert problem.design.reads == 0.25
+    assert problem.subsample(1000, seed=0).design.n_rows == 40
+
+
 def test_labels_of_a_wrong_type():
     with pytest.raises(TypeError, match="labels must be whole numbers"):
         Problem.of(np.ones((2, 2)), ["a", "b"])

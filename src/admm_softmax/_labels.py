@@ -24,32 +24,33 @@ class Targets(NamedTuple):
 def encode(y: Any, n_rows: int, class_weight: Any, sample_weight: Any) -> Targets:
     """Encode training labels; at least two classes are needed."""
     weights = check_weights(sample_weight, n_rows)
-    soft = _soft(y, n_rows, "y")
+    soft = _soft(y, n_rows, "y", "X")
     if soft is not None:
+        mass = np.flatnonzero(weights @ soft)
+        if len(mass) < 2:
+            raise ValueError(f"y must hold at least two classes, got one class only: {mass[0]}")
         labels, weights = _weigh_soft(soft, weights, class_weight)
         return Targets(labels, np.arange(soft.shape[1]), weights)
-    y = _hard(y, n_rows, "y")
+    y = _hard(y, n_rows, "y", "X")
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             f"y must hold at least two classes, got one class only: {classes.tolist()[0]!r}"
         )
     if class_weight is not None:
-        weights = (
-            weights
-            * compute_class_weight(class_weight, classes=classes, y=y, sample_weight=weights)[codes]
-        )
+        v = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=weights)
+        weights = weights * _check_class_weight(v)[codes]
     return Targets(codes.astype(np.intp), classes, weights)
 
 
 def encode_more(y: Any, n_rows: int, classes: Any) -> Labels:
     """Encode validation labels in terms of the training classes."""
-    soft = _soft(y, n_rows, "y_val")
+    soft = _soft(y, n_rows, "y_val", "X_val")
     if soft is not None:
         if soft.shape[1] != len(classes):
             raise ValueError(f"y_val has {soft.shape[1]} columns for {len(classes)} classes")
         return soft
-    y = _hard(y, n_rows, "y_val")
+    y = _hard(y, n_rows, "y_val", "X_val")
     unseen = np.setdiff1d(y, classes)
     if len(unseen):
         raise ValueError(
@@ -59,20 +60,30 @@ def encode_more(y: Any, n_rows: int, classes: Any) -> Labels:
     return np.asarray(np.searchsorted(classes, y))
 
 
-def _soft(y: Any, n_rows: int, name: str) -> Array | None:
-    """Y as soft labels if it is a numeric matrix of two or more columns, else None."""
+def _soft(y: Any, n_rows: int, name: str, rows: str) -> Array | None:
+    """Soft labels as float64 if y is a numeric matrix of two or more columns, else None."""
     array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
-    if array.ndim != 2 or array.shape[1] < 2 or array.dtype.kind not in "fiub":
+    if array.ndim != 2 or array.shape[1] < 2 or array.dtype.kind not in "fiubO":
+        return None
+    try:
+        array = array.astype(np.float64)  # nullable frames arrive as objects
+    except (TypeError, ValueError):
         return None
     if len(array) != n_rows:
-        raise ValueError(f"{name} has {len(array)} rows for {n_rows} rows of X")
-    return check_soft_labels(array)
+        raise ValueError(f"{name} has {len(array)} rows for {n_rows} rows of {rows}")
+    return check_soft_labels(array, f"soft labels {name}")
 
 
-def _hard(y: Any, n_rows: int, name: str) -> Any:
+def most_probable(y: Any) -> Any:
+    """Soft labels as the class of each row, for scoring; other labels as they are."""
+    soft = _soft(y, len(y), "y", "X")
+    return y if soft is None else soft.argmax(axis=1)
+
+
+def _hard(y: Any, n_rows: int, name: str, rows: str) -> Any:
     y = column_or_1d(y, warn=True)
     if len(y) != n_rows:
-        raise ValueError(f"{name} has {len(y)} entries for {n_rows} rows of X")
+        raise ValueError(f"{name} has {len(y)} entries for {n_rows} rows of {rows}")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(f"Input {name} contains NaN or infinity")
     check_classification_targets(y)
@@ -92,5 +103,13 @@ def _weigh_soft(soft: Array, weights: Array, class_weight: Any) -> tuple[Array, 
         v = weights.sum() / (K * np.maximum(weights @ soft, np.finfo(float).tiny))
     else:
         v = compute_class_weight(class_weight, classes=np.arange(K), y=np.arange(K))
-    factor = soft @ v
-    return soft * v / factor[:, None], weights * factor
+    factor = soft @ _check_class_weight(v)
+    # A row whose classes all weigh nothing keeps its labels, at weight zero.
+    share = np.where(factor[:, None] > 0, soft * v, soft)
+    return share / share.sum(axis=1, keepdims=True), weights * factor
+
+
+def _check_class_weight(v: Any) -> Any:
+    if not np.isfinite(v).all() or v.min() < 0:
+        raise ValueError(f"class_weight must be finite and ≥ 0 for every class, got {v.tolist()}")
+    return v

@@ -7,35 +7,70 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TypeVar
+from threading import Lock
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+from admm_softmax._checks import check_count
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def cpu_count() -> int:
-    """The cores this process may use, which can be fewer than the machine has."""
+    """The cores this process may use: by affinity, and by what the environment allows.
+
+    A worker of joblib's finds its share in these variables, and should keep to it.
+    """
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        count = len(os.sched_getaffinity(0))
+    else:
+        count = os.cpu_count() or 1
+    for name in ("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"):
+        allowed = os.environ.get(name, "")
+        if allowed.isdigit() and int(allowed) > 0:
+            count = min(count, int(allowed))
+    return count
 
 
 def check_threads(n_threads: int | None) -> int:
     """Return the number of threads to use; None means every core."""
     if n_threads is None:
         return cpu_count()
-    if n_threads < 1:
-        raise ValueError(f"n_threads must be at least 1 or None, got {n_threads}")
-    return int(n_threads)
+    return check_count("n_threads", n_threads, "at least 1 or None")
 
 
 @contextmanager
 def blas_threads(n_threads: int) -> Iterator[None]:
-    """Limit BLAS to `n_threads` within the block."""
-    with _controller().limit(limits=n_threads, user_api="blas"):
+    """Limit BLAS to `n_threads` within the block.
+
+    The limit belongs to the process. Where several Python threads are in such blocks at
+    once, the first in sets it and the last out restores it.
+    """
+    with _limit.lock:
+        if _limit.inside == 0:
+            _limit.restore = _controller().limit(limits=n_threads, user_api="blas")
+        _limit.inside += 1
+    try:
         yield
+    finally:
+        with _limit.lock:
+            _limit.inside -= 1
+            if _limit.inside == 0:
+                _limit.restore.restore_original_limits()
+
+
+class _Limit:
+    """How many blocks are limiting BLAS, and what undoes it."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.inside = 0
+        self.restore: Any = None
+
+
+_limit = _Limit()
 
 
 def ordered_map(function: Callable[[T], R], items: Sequence[T], n_threads: int) -> list[R]:
@@ -67,3 +102,4 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 if hasattr(os, "register_at_fork"):
     # A forked child inherits the pool but not its threads, and would wait for ever.
     os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_limit.__init__)  # type: ignore[misc]

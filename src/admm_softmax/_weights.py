@@ -30,11 +30,15 @@ def from_coef(coef: Any, intercept: Any, n_classes: int, fit_intercept: bool) ->
 def reference_matrix(
     reference: Any, n_features: int, n_classes: int, fit_intercept: bool
 ) -> Array | None:
-    """A user's reference weights, in any of the shapes they come in, as W_ref."""
+    """A user's reference weights, in any of the shapes they come in, as W_ref.
+
+    Where d = K a square matrix is taken as coef_ (K × d), not as W.
+    """
     if reference is None:
         return None
     d, K = n_features, n_classes
-    if isinstance(reference, tuple):
+    pair = isinstance(reference, list) and len(reference) == 2 and np.ndim(reference[0]) == 2
+    if isinstance(reference, tuple) or pair:
         if len(reference) != 2:
             raise ValueError(f"reference must be (coef, intercept), got {len(reference)} entries")
         coef, intercept = (np.asarray(part, dtype=np.float64) for part in reference)

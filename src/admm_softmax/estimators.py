@@ -16,12 +16,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from admm_softmax._arrays import Array
-from admm_softmax._labels import Targets, encode, encode_more
+from admm_softmax._checks import check_real
+from admm_softmax._labels import Targets, encode, encode_more, most_probable
 from admm_softmax._weights import reference_matrix, to_coef
 from admm_softmax.problem import Problem, check_weights
 from admm_softmax.solvers import Result, Solver, Status, run
+from admm_softmax.solvers.loop import Callback
 from admm_softmax.solvers.named import as_solver
-from admm_softmax.solvers.run import Callback
 
 _FLOATS = [np.float64, np.float32]
 
@@ -48,7 +49,8 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
         `admm_softmax.operators`.
     reference : array or (coef, intercept), optional
         W_ref: shaped as `coef_` (K × d; 1 × d for two classes), as that with
-        `intercept_`, or as W: d × K, or (d + 1) × K with the intercepts last.
+        `intercept_`, or as W: d × K, or (d + 1) × K with the intercepts last. A square
+        matrix (d = K) is taken as `coef_`.
     fit_intercept : bool
         Whether to fit an intercept.
     penalize_intercept : bool
@@ -67,7 +69,7 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
         What makes an iterate best on the validation rows.
     warm_start : bool
         Start from the weights of the last fit, where its shape and classes agree.
-    callbacks : sequence of callables, optional
+    callbacks : callable or sequence of callables, optional
         Each is called with every `Iterate` and ends the run by returning True.
     n_threads : int, optional
         Threads; None takes every core.
@@ -122,7 +124,7 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
         keep: Literal["best", "last"] = "best",
         monitor: Literal["loss", "accuracy"] = "loss",
         warm_start: bool = False,
-        callbacks: Sequence[Callback] | None = None,
+        callbacks: Callback | Sequence[Callback] | None = None,
         n_threads: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -173,9 +175,8 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS)
         targets = encode(y, X.shape[0], self.class_weight, sample_weight)
         previous = self._previous(targets)
-        self.classes_ = targets.classes
         problem = self._problem(X, targets)
-        validation = self._validation(problem, X_val, y_val, sample_weight_val)
+        validation = self._validation(targets.classes, X_val, y_val, sample_weight_val)
         result = run(
             problem,
             as_solver(self.solver, seed=self._seed()),
@@ -189,7 +190,7 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
             callbacks=self.callbacks or (),
             verbose=bool(self.verbose),
         )
-        self._store(result, X.dtype, problem)
+        self._store(result, X.dtype, problem, targets)
         if result.status.remedy:
             self._warn(result)
         return self
@@ -202,21 +203,21 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
         """Logarithms of `predict_proba`, without underflow."""
         return log_softmax(self._scores(X), axis=1)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy; of soft labels, the most probable class counts."""
+        return float(super().score(X, most_probable(y), sample_weight=sample_weight))
+
     def to_sklearn(self) -> LogisticRegression:
         """A fitted LogisticRegression with the same classes and probabilities."""
         check_is_fitted(self)
         twice = 2.0 if len(self.classes_) == 2 else 1.0
         C = np.inf if self._alpha == 0 else twice / (self._total_weight * self._alpha)
         twin = LogisticRegression(C=C, fit_intercept=self.fit_intercept)
-        for name in ("coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(
-                    twin,
-                    name,
-                    np.copy(getattr(self, name))
-                    if name != "n_features_in_"
-                    else self.n_features_in_,
-                )
+        for name in ("coef_", "intercept_", "classes_"):
+            setattr(twin, name, np.copy(getattr(self, name)))
+        twin.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            twin.feature_names_in_ = self.feature_names_in_
         twin.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
         return twin
 
@@ -228,12 +229,10 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
 
     def _problem(self, X: Any, targets: Targets) -> Problem:
         K = len(targets.classes)
-        self._total_weight = float(targets.weights.sum())
-        self._alpha = self._penalty_strength(K)
         return Problem.of(
             X,
             targets.labels,
-            self._alpha,
+            self._penalty_strength(K, float(targets.weights.sum())),
             sample_weight=targets.weights,
             n_classes=K,
             operator=self.operator,
@@ -241,20 +240,22 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
             intercept=bool(self.fit_intercept),
             penalize_intercept=bool(self.penalize_intercept),
             n_threads=self.n_threads,
+            check_finite=False,  # scikit-learn has looked
         )
 
-    def _penalty_strength(self, n_classes: int) -> float:
+    def _penalty_strength(self, n_classes: int, total_weight: float) -> float:
         if self.alpha is not None and self.C is not None:
             raise ValueError(f"give alpha or C, not both: got alpha={self.alpha} and C={self.C}")
         if self.alpha is not None:
             return self.alpha
         C = 1.0 if self.C is None else self.C
-        if not C > 0:
-            raise ValueError(f"C must be positive, got {C}")
-        return (2.0 if n_classes == 2 else 1.0) / (self._total_weight * C)
+        if np.inf == C:
+            return 0.0
+        C = check_real("C", C, "positive", above=0.0)
+        return (2.0 if n_classes == 2 else 1.0) / (total_weight * C)
 
     def _validation(
-        self, problem: Problem, X_val: Any, y_val: Any, sample_weight_val: Any
+        self, classes: Any, X_val: Any, y_val: Any, sample_weight_val: Any
     ) -> Problem | None:
         if X_val is None and y_val is None:
             if sample_weight_val is not None:
@@ -263,15 +264,19 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
         if X_val is None or y_val is None:
             missing = "X_val" if X_val is None else "y_val"
             raise ValueError(f"X_val and y_val go together: {missing} is None")
-        X_val = validate_data(self, X_val, accept_sparse="csr", dtype=_FLOATS, reset=False)
+        try:
+            X_val = validate_data(self, X_val, accept_sparse="csr", dtype=_FLOATS, reset=False)
+        except ValueError as error:
+            raise ValueError(f"X_val: {error}") from error
         n = X_val.shape[0]
         return Problem.of(
             X_val,
-            encode_more(y_val, n, self.classes_),
+            encode_more(y_val, n, classes),
             sample_weight=check_weights(sample_weight_val, n, "sample_weight_val"),
-            n_classes=problem.n_classes,
+            n_classes=len(classes),
             intercept=bool(self.fit_intercept),
             n_threads=self.n_threads,
+            check_finite=False,
         )
 
     def _previous(self, targets: Targets) -> Array | None:
@@ -284,8 +289,11 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
             return 0
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _store(self, result: Result, dtype: Any, problem: Problem) -> None:
+    def _store(self, result: Result, dtype: Any, problem: Problem, targets: Targets) -> None:
+        # All at once and at the end: a fit that fails leaves the last one whole.
         self._W = result.W
+        self._alpha, self._total_weight = problem.penalty.alpha, problem.total_weight
+        self.classes_ = targets.classes
         self.coef_, self.intercept_ = to_coef(result.W, problem.design.intercept, dtype)
         self.n_iter_ = result.n_iter
         self.history_ = result.history

@@ -91,13 +91,14 @@ class Problem:
         intercept: bool = True,
         penalize_intercept: bool = False,
         n_threads: int | None = None,
+        check_finite: bool = True,
     ) -> Problem:
         """Build a problem from arrays.
 
         `labels` are class codes 0 … K−1 or a matrix of soft labels; `X` is a dense or
         sparse matrix or a Design (which has its own intercept and threads).
         """
-        design = as_design(X, intercept=intercept, n_threads=n_threads)
+        design = as_design(X, intercept=intercept, n_threads=n_threads, check_finite=check_finite)
         labels, K = check_labels(labels, design.n_rows, n_classes)
         s = check_weights(sample_weight, design.n_rows)
         total = float(s.sum())
@@ -145,9 +146,12 @@ class Problem:
     def gram(self) -> Array:
         """X̃ᵀ diag(w) X̃, d × d: formed once, then kept. Do not write to it."""
         if "gram" not in self.cache:
-            self.cache["gram"] = self.design.gram(self.weights)
-        gram: Array = self.cache["gram"]
-        return gram
+            gram = self.design.gram(self.weights)
+            if not np.isfinite(gram.diagonal()).all():
+                raise ValueError("X is too large: the squares of its entries overflow; scale it")
+            self.cache["gram"] = gram
+        kept: Array = self.cache["gram"]
+        return kept
 
     def gram_product(self, V: Array) -> Array:
         """X̃ᵀ diag(w) X̃ V. One read."""
@@ -192,13 +196,13 @@ class Problem:
 def check_labels(labels: Any, n_rows: int, n_classes: int | None) -> tuple[Labels, int]:
     """Return labels in their internal form and K."""
     labels = np.asarray(labels)
-    if len(labels) != n_rows:
-        raise ValueError(f"labels have {len(labels)} entries for {n_rows} rows")
+    if labels.ndim == 0 or len(labels) != n_rows:
+        raise ValueError(f"labels have {labels.size} entries for {n_rows} rows")
     if labels.ndim == 2:
         labels = check_soft_labels(labels)
         if n_classes not in (None, labels.shape[1]):
             raise ValueError(f"labels have {labels.shape[1]} columns for {n_classes} classes")
-        return labels, labels.shape[1]
+        return labels, _check_classes(labels.shape[1])
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         raise TypeError(
             "labels must be whole numbers of shape (n,) or a matrix of shape (n, K), got "
@@ -209,22 +213,28 @@ def check_labels(labels: Any, n_rows: int, n_classes: int | None) -> tuple[Label
         raise ValueError(
             f"labels must lie in 0 … {K - 1}, got values from {labels.min()} to {labels.max()}"
         )
-    return labels.astype(np.intp), K
+    return labels.astype(np.intp), _check_classes(K)
 
 
-def check_soft_labels(labels: Any) -> Array:
+def _check_classes(n_classes: int) -> int:
+    if n_classes < 2:
+        raise ValueError(f"labels must be of at least two classes, got {n_classes}")
+    return n_classes
+
+
+def check_soft_labels(labels: Any, name: str = "soft labels") -> Array:
     """Return soft labels as float64 rows that sum to one exactly up to rounding."""
     labels = np.asarray(labels, dtype=np.float64)
     if not np.isfinite(labels).all():
-        raise ValueError("soft labels must be finite, got NaN or infinity")
+        raise ValueError(f"{name} must be finite, got NaN or infinity")
     if labels.min() < 0:
         i, k = np.unravel_index(labels.argmin(), labels.shape)
-        raise ValueError(f"soft labels must be ≥ 0, got {labels[i, k]} in row {i}, column {k}")
+        raise ValueError(f"{name} must be ≥ 0, got {labels[i, k]} in row {i}, column {k}")
     totals = labels.sum(axis=1)
     worst = int(np.abs(totals - 1.0).argmax())
     if abs(totals[worst] - 1.0) > SIMPLEX_TOLERANCE:
         raise ValueError(
-            f"each row of soft labels must sum to 1, got {totals[worst]:.6g} in row {worst}"
+            f"each row of {name} must sum to 1, got {totals[worst]:.6g} in row {worst}"
         )
     return np.asarray(labels / totals[:, None], dtype=np.float64)
 
@@ -244,7 +254,11 @@ def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") 
         raise ValueError(f"{name} must be finite, got NaN or infinity")
     if s.min() < 0:
         raise ValueError(f"{name} must be ≥ 0, got {s.min()} at position {s.argmin()}")
-    if s.sum() <= 0:
+    with np.errstate(over="ignore"):
+        total = s.sum()
+    if not np.isfinite(total):
+        raise ValueError(f"{name} must have a finite sum, got entries up to {s.max():g}")
+    if total <= 0:
         raise ValueError(f"{name} must have a positive sum, got 0: all {n_rows} entries are zero")
     return s
 

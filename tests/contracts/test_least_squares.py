@@ -1,6 +1,7 @@
 """Every way of solving the W-step solves it."""
 
 import logging
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -202,6 +203,66 @@ def test_the_sketch_saves_reads_and_is_made_once():
     assert reads["nystrom"] < 0.7 * reads["jacobi"]
 
 
+@pytest.mark.parametrize("preconditioner", ["nystrom", "jacobi"])
+def test_pcg_survives_a_singular_matrix(preconditioner):
+    problem = Problem.of(np.ones((22, 2)), np.arange(22) % 3, 1e-16, intercept=False)
+    solver = ADMM(rho=1.0, least_squares=PCG(preconditioner=preconditioner))
+    last = list(islice(solver.iterates(problem, None), 50))[-1]
+    assert np.isfinite(last.objective)
+
+
+def test_pcg_knows_the_whole_penalty():
+    # A stiff Laplacian: with its diagonal alone CG needs about d steps a solve.
+    X, labels = make(200, 100, 3)
+    problem = Problem.of(X, labels, 10.0, operator=operators.laplacian(100))
+    step = PCG(rank=20).prepare(problem)
+    step.factor(1e-6)
+    before = problem.design.reads
+    step.solve(np.random.default_rng(0).standard_normal(problem.shape), np.zeros(problem.shape))
+    assert problem.design.reads - before < 15
+
+
+@pytest.mark.parametrize("strategy", ["qr", "pcg", "woodbury"])
+@pytest.mark.parametrize("alpha", [1e-2, 1e-5])
+def test_strategies_agree_iterate_for_iterate(strategy, alpha):
+    X, labels = make(60, 8, 3)
+    reference = np.random.default_rng(0).standard_normal((9, 3))
+    problem = Problem.of(X, labels, alpha, operator=operators.laplacian(8), reference=reference)
+    pair = (ADMM(rho=0.1, least_squares=name) for name in ("cholesky", strategy))
+    for ours, theirs in islice(zip(*(s.iterates(problem, None) for s in pair), strict=True), 8):
+        np.testing.assert_allclose(ours.W, theirs.W, rtol=1e-6, atol=1e-7)
+
+
+def test_a_poor_condition_is_corrected_by_residual_rows():
+    X, labels = make(100, 5, 3)
+    X = np.column_stack([X, X[:, 0] + 1e-6 * X[:, 1]])
+    problem = Problem.of(X, labels, 1e-13)
+    step = Cholesky().prepare(problem)
+    step.factor(1.0)
+    assert step.corrects
+    assert not Cholesky().prepare(build("tall")).corrects
+    ours, theirs = (
+        list(islice(ADMM(rho=1.0, least_squares=s).iterates(problem, None), 5))[-1].W
+        for s in ("cholesky", "qr")
+    )
+    np.testing.assert_allclose(X @ ours[:-1], X @ theirs[:-1], atol=1e-9)
+
+
+def test_sparse_rows_are_densified_by_panels_only(monkeypatch):
+    X, labels = make(12, 40, 3)
+    problem = Problem.of(sp.csr_array(X), labels, 0.1, operator=operators.laplacian(40))
+    whole = Woodbury().prepare(problem).K
+    monkeypatch.setattr("admm_softmax.design.sparse.PANEL_BYTES", 8 * 40 * 5)
+    np.testing.assert_allclose(Woodbury().prepare(problem).K, whole, rtol=1e-12)
+
+
+def test_duplicate_entries_of_a_sparse_matrix_are_summed():
+    X = sp.csr_array((np.ones(4), [0, 0, 1, 1], [0, 2, 4]), shape=(2, 2))
+    design = Problem.of(X, [0, 1]).design
+    np.testing.assert_array_equal(design.column_squares(np.ones(2)), [4.0, 4.0, 2.0])
+    assert X.nnz == 4
+
+
 def test_the_seed_decides_the_sketch():
     problem = build("tall")
     first, again, other = (PCG(rank=3, seed=s).prepare(problem).vectors for s in (0, 0, 1))
@@ -226,5 +287,7 @@ def test_bad_settings(settings, message):
 def test_strategies_by_name():
     assert as_strategy("qr") == QR()
     assert as_strategy(PCG(rank=3)).rank == 3
+    with pytest.raises(TypeError, match="least_squares must be a name or a strategy, got 3"):
+        ADMM(least_squares=3)
     with pytest.raises(ValueError, match=r"least_squares must be one of .*'qr'.*, got 'lu'"):
         ADMM(least_squares="lu")

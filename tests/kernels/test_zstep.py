@@ -83,6 +83,26 @@ def test_compiled_equals_specification(seed, log_rho, kind):
     )
 
 
+@BOTH
+@pytest.mark.parametrize(("K", "rho"), [(1000, 1e-3), (500, 2e-3), (200, 5e-3)])
+def test_many_classes_with_a_far_start(zstep, K, rho):
+    # Newton on log Σp inside a bracket used to cycle between two points here.
+    rng = np.random.default_rng(0)
+    V, labels = rng.uniform(-10, 10, (1000, K)), rng.integers(0, K, 1000)
+    Z, _, _ = zstep(V, labels, rho, np.zeros_like(V))
+    assert excess(Z, V, labels, rho) <= 1.0
+
+
+def test_a_place_to_cache_is_not_needed(monkeypatch):
+    def no_cache(cache=False, **settings):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: function
+
+    monkeypatch.setattr(compiled, "njit", no_cache)
+    assert compiled._compiled(len) is len
+
+
 def test_warm_start_takes_few_steps():
     rng = np.random.default_rng(0)
     V, labels = rng.standard_normal((500, 10)), rng.integers(0, 10, 500)

@@ -140,9 +140,8 @@ def test_monitoring_does_not_read_the_training_rows(problem, validation):
     ("settings", "message"),
     [
         ({"max_iter": 0}, "max_iter must be a whole number ≥ 1, got 0"),
-        ({"max_iter": 1.5}, "max_iter must be a whole number ≥ 1, got 1.5"),
-        ({"tol": -1.0}, "tol must be ≥ 0, got -1.0"),
-        ({"tol": np.nan}, "tol must be ≥ 0, got nan"),
+        ({"tol": -1.0}, "tol must be a number ≥ 0, got -1.0"),
+        ({"tol": np.nan}, "tol must be a number ≥ 0, got nan"),
         ({"time_limit": 0}, "time_limit must be positive or None, got 0"),
         ({"keep": "first"}, "keep must be 'best' or 'last', got 'first'"),
         ({"monitor": "auc"}, "monitor must be 'loss' or 'accuracy', got 'auc'"),
@@ -152,6 +151,27 @@ def test_monitoring_does_not_read_the_training_rows(problem, validation):
 def test_bad_settings_are_named(problem, settings, message):
     with pytest.raises(ValueError, match=message):
         run(problem, ADMM(), **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_iter": 1.5}, "max_iter must be a whole number ≥ 1, got 1.5 of type float"),
+        ({"max_iter": None}, "max_iter must be a whole number ≥ 1, got None"),
+        ({"tol": None}, "tol must be a number ≥ 0, got None"),
+        ({"tol": "tight"}, "tol must be a number ≥ 0, got 'tight' of type str"),
+        ({"time_limit": "1 h"}, "time_limit must be positive or None, got '1 h'"),
+    ],
+)
+def test_settings_of_the_wrong_type_are_named(problem, settings, message):
+    with pytest.raises(TypeError, match=message):
+        run(problem, ADMM(), **settings)
+
+
+@pytest.mark.parametrize("answer", [True, np.True_, 1])
+def test_anything_true_from_a_callback_stops(problem, answer):
+    result = run(problem, ADMM(rho=0.1), callbacks=lambda iterate: answer)
+    assert (result.status, result.n_iter) == ("stopped", 1)
 
 
 COMMON = ["iteration", "seconds", "passes", "objective", "loss", "accuracy", "gradient_norm"]

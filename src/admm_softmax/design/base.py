@@ -61,6 +61,8 @@ class Design(ABC):
         self, shape: tuple[int, int], dtype: Any, intercept: bool, n_threads: int | None
     ) -> None:
         self.n_rows, n_columns = shape
+        if self.n_rows < 1 or n_columns < 1:
+            raise ValueError(f"X must have rows and columns, got shape {shape}")
         self.n_features = n_columns + bool(intercept)
         self.dtype = np.dtype(dtype)
         self.intercept = bool(intercept)

@@ -23,6 +23,8 @@ class DenseDesign(Design):
         X = np.asarray(X)
         if X.ndim != 2:
             raise ValueError(f"X must be two-dimensional, got {X.ndim} dimensions")
+        if X.dtype.kind not in "fiub":
+            raise TypeError(f"X must hold real numbers, got type {X.dtype}")
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64)
         super().__init__(X.shape, X.dtype, intercept, n_threads)

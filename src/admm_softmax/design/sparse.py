@@ -17,11 +17,20 @@ from admm_softmax.design.base import BLOCK_BYTES, Design
 MAX_BLOCKS = 64
 
 
+#: What a dense panel of some rows may occupy.
+PANEL_BYTES = 64 << 20
+
+
 class SparseDesign(Design):
     """X̃ = [X, 1] for a sparse X; anything but CSR is converted to CSR once."""
 
     def __init__(self, X: Any, *, intercept: bool = True, n_threads: int | None = None) -> None:
         X = sp.csr_array(X)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        if X.dtype.kind not in "fiub":
+            raise TypeError(f"X must hold real numbers, got type {X.dtype}")
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64)
         super().__init__(X.shape, X.dtype, intercept, n_threads)
@@ -82,8 +91,12 @@ class SparseDesign(Design):
         """X P Xᵀ, n × n dense."""
         self.reads += 1
         X = self.X.astype(np.float64)
-        product = X @ inverse_penalty(X.T.tocsc())
-        return np.asarray(product.toarray() if sp.issparse(product) else product)
+        K = np.empty((self.n_rows, self.n_rows))
+        size = max(1, PANEL_BYTES // (8 * X.shape[1]))
+        for i in range(0, self.n_rows, size):
+            product = X @ inverse_penalty(X[i : i + size].T.tocsc())
+            K[:, i : i + size] = product.toarray() if sp.issparse(product) else product
+        return K
 
     def take(self, indices: Array) -> SparseDesign:
         """Some rows, copied."""

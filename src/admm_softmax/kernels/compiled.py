@@ -27,7 +27,16 @@ def zstep(V: Array, labels: Labels, rho: float, Z: Array) -> tuple[Array, Array,
     return finish_hard_rows(Z_new, P, steps, hard, V, labels, rho)
 
 
-@njit(cache=True, nogil=True, fastmath={"nsz", "arcp", "contract", "reassoc"})  # type: ignore[untyped-decorator]
+def _compiled(function: Any) -> Any:
+    """Compile on first call, cached on disk where there is a place to write to."""
+    settings = {"nogil": True, "fastmath": {"nsz", "arcp", "contract", "reassoc"}}
+    try:
+        return njit(cache=True, **settings)(function)
+    except RuntimeError:  # a read-only installation and no home directory
+        return njit(**settings)(function)
+
+
+@_compiled
 def _newton_rows(V: Any, codes: Any, soft: Any, rho: float, Z: Any) -> Any:
     n, K = V.shape
     Z_new, P = np.empty((n, K)), np.empty((n, K))

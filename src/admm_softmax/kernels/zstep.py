@@ -14,12 +14,14 @@ q = p / (p + ρ): a sum of positive terms, with no cancellation for any ρ ::
 
 Warm-started, two to five steps reach rounding. Far from the solution, or for tiny ρ,
 Newton's step can overshoot by 1/ρ. Rows whose gradient does not shrink are handed to a
-scalar equation that cannot fail: with λ = logsumexp(z), optimality reads
+scalar equation: with λ = logsumexp(z), optimality reads ::
 
     z_j + p_j / ρ = a_j,   a = v + c/ρ,   p_j = exp(z_j − λ)
     ⇔  p_j = ρ ω(a_j − λ − log ρ),      ω + log ω = x  (Wright's omega function)
 
-and λ is the root of log Σ_j p_j(λ) = 0, a decreasing function with a known bracket.
+and λ is the root of φ(λ) = Σ_j p_j(λ) − 1. As ω is increasing and convex, φ is
+decreasing and convex, so Newton from any point left of the root climbs to it and never
+passes it: no bracket, no line search. Left of it lies the λ at which the largest p is 1.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ COMPILED_FROM = 200_000
 
 #: A warm-started row that has not converged after so many Newton steps is a hard row.
 NEWTON_STEPS = 12
-#: The bracket of the scalar equation is halved at worst, from ~1/ρ down to rounding.
+#: Newton on φ needs about log Σp steps, at most log K, and then converges quadratically.
 ROOT_STEPS = 100
 
 
@@ -139,24 +141,17 @@ def _rounding(Z: Array, V: Array, rho: float) -> Array:
 
 
 def _from_scalar_equation(V: Array, labels: Labels, rho: float) -> Array:
-    """Solve for λ = logsumexp(z) by Newton on log Σp(λ) = 0 inside a bracket."""
+    """Solve φ(λ) = 0 by Newton from the left, and return z = λ + log p."""
     a = V - minus_labels(np.zeros_like(V), labels) / rho
-    top, log_rho, K = a.max(axis=1), np.log(rho), V.shape[1]
-    # The largest p lies in [1/K, 1]; both ends invert to a value of λ.
-    low, high = top - 1.0 / rho, top - 1.0 / (K * rho) + np.log(K)
-    lam = low.copy()
+    log_rho = np.log(rho)
+    lam = a.max(axis=1) - 1.0 / rho
     for _ in range(ROOT_STEPS):
         omega = wrightomega(a - (lam + log_rho)[:, None])
-        total = rho * omega.sum(axis=1)
-        slope = -(omega / (1.0 + omega)).sum(axis=1) * rho / total
-        low, high = np.where(total >= 1.0, lam, low), np.where(total <= 1.0, lam, high)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            step = lam - np.log(total) / slope
-        inside = (step > low) & (step < high)
-        new = np.where(inside, step, 0.5 * (low + high))
-        if np.all(np.abs(new - lam) <= 2.0 * EPS * (1.0 + np.abs(lam))):
+        excess = rho * omega.sum(axis=1) - 1.0
+        step = excess / (rho * (omega / (1.0 + omega)).sum(axis=1))
+        lam += np.maximum(step, 0.0)  # a negative step is rounding: the root is reached
+        if np.all(step <= 2.0 * EPS * (1.0 + np.abs(lam))):
             break
-        lam = new
     x = a - (lam + log_rho)[:, None]
     omega = wrightomega(x)
     # log ω = x − ω loses digits for large x, and log(ω) underflows for small x.

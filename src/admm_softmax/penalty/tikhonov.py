@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
 
 from admm_softmax._arrays import Array
+from admm_softmax._checks import check_real
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,7 @@ class Tikhonov:
 
 def check_alpha(alpha: float) -> float:
     """Return alpha as a float, or say why it cannot be one."""
-    if not np.isfinite(alpha) or alpha < 0:
-        raise ValueError(f"alpha must be a finite number ≥ 0, got {alpha}")
-    return float(alpha)
+    return check_real("alpha", alpha, "a finite number ≥ 0", above=0.0, closed=True)
 
 
 def _as_operator(operator: Any, n_features: int) -> Any:
@@ -100,6 +100,8 @@ def _as_operator(operator: Any, n_features: int) -> Any:
         return sp.eye_array(n_features, format="csr")
     if isinstance(operator, str):
         raise ValueError(f"operator must be 'identity' or a matrix, got {operator!r}")
+    if isinstance(operator, LinearOperator):
+        operator = _assembled(operator)
     if not sp.issparse(operator):
         operator = np.asarray(operator)
         if operator.ndim != 2 or operator.dtype.kind not in "fiub":
@@ -112,6 +114,15 @@ def _as_operator(operator: Any, n_features: int) -> Any:
     if not np.isfinite(L.data).all():
         raise ValueError("operator contains NaN or infinity")
     return L
+
+
+def _assembled(operator: LinearOperator, size: int = 512) -> Any:
+    """The sparse matrix of a LinearOperator, from its action on unit vectors."""
+    d = operator.shape[1]
+    columns = [
+        sp.csc_array(operator.matmat(np.eye(d, min(size, d - i), -i))) for i in range(0, d, size)
+    ]
+    return sp.hstack(columns, format="csr")
 
 
 def _wrong_columns(got: int, n_features: int, penalised: bool) -> str:

@@ -5,8 +5,8 @@ from admm_softmax.solvers.base import Iterate, Solver
 from admm_softmax.solvers.chain import Chain
 from admm_softmax.solvers.history import History
 from admm_softmax.solvers.lbfgs import LBFGS
+from admm_softmax.solvers.loop import Result, run
 from admm_softmax.solvers.newton_cg import NewtonCG
-from admm_softmax.solvers.run import Result, run
 from admm_softmax.solvers.sgd import SGD
 from admm_softmax.solvers.stopping import Status
 

@@ -22,7 +22,7 @@ def as_solver(solver: str | Solver, *, seed: int = 0) -> Solver:
         if solver not in NAMES:
             raise ValueError(f"solver must be one of {NAMES} or a solver object, got {solver!r}")
         return ADMM(rho="auto", relaxation=1.7, start="smart", least_squares=Auto(seed=seed))
-    if not hasattr(solver, "iterates"):
+    if isinstance(solver, type) or not hasattr(solver, "iterates"):
         raise TypeError(
             f"solver must be a name or an object with an iterates method, got {solver!r}"
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from admm_softmax._checks import check_real
 from admm_softmax.problem import Problem
 
 #: No single change of ρ exceeds this factor.
@@ -46,8 +47,8 @@ def check_rho(rho: Any) -> None:
     if isinstance(rho, str):
         if rho != "auto":
             raise ValueError(f"rho must be a positive number or 'auto', got {rho!r}")
-    elif not (np.isfinite(rho) and rho > 0):
-        raise ValueError(f"rho must be a positive number or 'auto', got {rho}")
+    else:
+        check_real("rho", rho, "a positive number or 'auto'", above=0.0)
 
 
 def first_rho(rho: float | str, problem: Problem) -> float:

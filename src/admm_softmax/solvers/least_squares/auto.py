@@ -24,7 +24,7 @@ TYPICAL_ITERATIONS = 100
 
 @dataclass(frozen=True)
 class Auto:
-    """The cheapest of Cholesky, Woodbury and PCG by a count of operations.
+    """Cholesky or, where a count of operations says so, Woodbury; PCG if d is too large.
 
     When a factorisation breaks down the next strategy that can take the problem steps
     in, with a line in the log. `seed` is PCG's.
@@ -65,6 +65,8 @@ STRATEGIES: dict[str, Strategy] = {
 def as_strategy(strategy: str | Strategy) -> Strategy:
     """Look a strategy up by name; a strategy object passes through."""
     if not isinstance(strategy, str):
+        if isinstance(strategy, type) or not hasattr(strategy, "prepare"):
+            raise TypeError(f"least_squares must be a name or a strategy, got {strategy!r}")
         return strategy
     if strategy not in STRATEGIES:
         raise ValueError(f"least_squares must be one of {sorted(STRATEGIES)}, got {strategy!r}")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import splu
 
 from admm_softmax._arrays import Array
 from admm_softmax.problem import Problem
@@ -21,6 +24,26 @@ class Solution(NamedTuple):
 
     W: Array
     residual: Array | None
+
+
+def sparse_inverse(matrix: Any) -> Callable[[Any], Array]:
+    """Return V ↦ matrix⁻¹V for a sparse symmetric matrix; Breakdown if it is singular."""
+    diagonal = matrix.diagonal()
+    off_diagonal = sp.csr_array(matrix - sp.diags_array(diagonal))
+    off_diagonal.eliminate_zeros()
+    if off_diagonal.nnz == 0:
+        if not diagonal.min() > 0:
+            raise Breakdown("the penalty is singular: a column has none")
+        inverse = sp.diags_array(1.0 / diagonal)
+        return lambda V: inverse @ V
+    try:
+        lu = splu(sp.csc_array(matrix), permc_spec="MMD_AT_PLUS_A")
+    except RuntimeError as error:
+        raise Breakdown("the penalty is singular") from error
+    pivots = np.abs(lu.U.diagonal())
+    if pivots.min() < 1e-14 * pivots.max():
+        raise Breakdown("the penalty is singular to rounding")
+    return lambda V: np.asarray(lu.solve(V.toarray() if sp.issparse(V) else np.asarray(V)))
 
 
 class WStep(Protocol):

@@ -13,6 +13,10 @@ from admm_softmax._parallel import blas_threads
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.least_squares.base import EPS, Breakdown, Solution
 
+#: Reciprocal conditions below which a solution is corrected by residual rows (at the price
+#: of one more read of X), and below which it is not worth correcting.
+CORRECTED_BELOW, SMALLEST_CONDITION = 1e-12, 16 * EPS
+
 
 @dataclass(frozen=True)
 class Cholesky:
@@ -31,13 +35,13 @@ class CholeskyStep:
     """
 
     name = "cholesky"
-    corrects = False
 
     def __init__(self, problem: Problem) -> None:
         self.gram = problem.gram()
         self.penalty = problem.penalty
         self.n_threads = problem.design.n_threads
         self.rho: float | None = None
+        self.corrects = False
 
     def factor(self, rho: float) -> None:
         """Factorise for this ρ; Breakdown if H is not positive definite in double."""
@@ -57,9 +61,9 @@ class CholeskyStep:
             if info != 0:
                 raise Breakdown(f"Cholesky: leading minor {info} is not positive (rho={rho:g})")
             rcond, _ = lapack.dpocon(R, norm, uplo="U")
-        if rcond < 16 * EPS:
+        if rcond < SMALLEST_CONDITION:
             raise Breakdown(f"Cholesky: reciprocal condition {rcond:.1e} at rho={rho:g}")
-        self.R, self.rho = R, rho
+        self.R, self.rho, self.corrects = R, rho, rcond < CORRECTED_BELOW
 
     def solve(self, M: Array, start: Array) -> Solution:
         """W = D R⁻¹ R⁻ᵀ D M."""

@@ -6,29 +6,32 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular, svd
 
 from admm_softmax._arrays import Array
 from admm_softmax.problem import Problem
-from admm_softmax.solvers.least_squares.base import EPS, Breakdown, Solution
+from admm_softmax.solvers.least_squares.base import EPS, Solution, sparse_inverse
 
 
 @dataclass(frozen=True)
 class PCG:
     """Solve the W-step's K systems side by side: every CG step is one read of X for all.
 
-    preconditioner : "jacobi" is the diagonal of H. "nystrom" adds the `rank` leading
+    preconditioner : "jacobi" is the diagonal of the Gram matrix with the whole penalty,
+        ρ diag(X̃ᵀΩX̃) + α LᵀL, by a sparse factorisation. "nystrom" adds the `rank` leading
         eigenvectors of the scaled Gram matrix, found from one read of X (Frangella,
-        Tropp & Udell, *SIAM J. Matrix Anal.* 44, 2023). Either is built once: another ρ
+        Tropp & Udell, *SIAM J. Matrix Anal.* 44, 2023). Either reads X once: another ρ
         only re-weights it.
     tol : each system's residual is reduced by this factor below that of its warm start.
+        Loose tolerances save CG steps and cost iterations, rarely to advantage.
     max_iter : CG steps at most in one W-step.
     seed : of the random test matrix.
     """
 
     preconditioner: Literal["nystrom", "jacobi"] = "nystrom"
     rank: int = 100
-    tol: float = 1e-2
+    tol: float = 1e-8
     max_iter: int = 200
     seed: int = 0
 
@@ -58,28 +61,28 @@ class PCGStep:
         self.problem, self.settings = problem, settings
         self.rho: float | None = None
         squares = problem.design.column_squares(problem.weights)
-        self.gram_diagonal = squares
-        self.penalty_diagonal = problem.penalty.alpha * problem.penalty.LtL.diagonal()
-        self.scale = 1.0 / np.sqrt(np.where(squares > 0, squares, 1.0))
+        self.squares = np.where(squares > 0, squares, EPS * max(1.0, squares.max()))
+        self.scale = 1.0 / np.sqrt(self.squares)
         self.vectors, self.values = np.zeros((len(squares), 0)), np.zeros(0)
         if settings.preconditioner == "nystrom":
             self.vectors, self.values = self._sketch()
 
     def factor(self, rho: float) -> None:
-        """Re-weight the preconditioner for this ρ."""
+        """Re-weight the preconditioner for this ρ: Δ + ρ E⁻¹U (Λ − λ_r) UᵀE⁻¹.
+
+        The Gram matrix scaled by E = diag(G)^(−1/2) is ≈ U(Λ − λ_r)Uᵀ + λ_r I, or I without
+        a sketch; so Δ = ρ λ_r diag(G) + α LᵀL, a sparse matrix.
+        """
+        rest = max(float(self.values[-1]), EPS) if len(self.values) else 1.0
+        penalty = self.problem.penalty.alpha * self.problem.penalty.LtL
+        self.delta_inverse = sparse_inverse(sp.diags_array(rho * rest * self.squares) + penalty)
         self.rho = rho
-        # Scaled by diag(G)^(−1/2) the Gram matrix is ≈ UΛUᵀ + λ_r I (or I without a sketch).
-        rest = self.values[-1] if len(self.values) else 1.0
-        floor = EPS * max(1.0, rho)
-        self.delta = rho * rest + self.scale**2 * self.penalty_diagonal
-        self.delta = np.maximum(self.delta, floor)
-        if not len(self.values):
-            return
-        kept = self.values - rest > EPS * self.values[0]
-        self.U = self.vectors[:, kept]
-        inner = (self.U.T / self.delta) @ self.U
+        kept = self.values - rest > EPS * self.values[:1].max(initial=0.0)
+        self.U = self.vectors[:, kept] / self.scale[:, None]
+        self.delta_inverse_U = self.delta_inverse(self.U)
+        inner = self.U.T @ self.delta_inverse_U
         inner[np.diag_indices_from(inner)] += 1.0 / (rho * (self.values[kept] - rest))
-        self.inner = cho_factor(inner)
+        self.inner = cho_factor(inner) if kept.any() else None
 
     def solve(self, M: Array, start: Array) -> Solution:
         """K independent CG recursions that share their reads of X."""
@@ -99,9 +102,12 @@ class PCGStep:
             direction = preconditioned + direction * (energy / energy_old)
             image = self._apply(direction)
             curvature = np.einsum("ij,ij->j", direction, image)
-            if not np.all(curvature[active] > 0):
-                raise Breakdown("PCG: the normal matrix is singular along a search direction")
-            step = np.where(active, energy / np.where(curvature > 0, curvature, 1.0), 0.0)
+            # A direction without curvature is rounding in a singular matrix: that system
+            # stays where it is, and what it lacks is in the residual.
+            moves = active & (curvature > 0)
+            if not moves.any():
+                break
+            step = np.where(moves, energy / np.where(moves, curvature, 1.0), 0.0)
             W += step * direction
             residual -= step * image
             energy_old = np.where(energy > 0, energy, 1.0)
@@ -112,17 +118,15 @@ class PCGStep:
         return self.rho * self.problem.gram_product(V) + self.problem.penalty.hessian_product(V)
 
     def precondition(self, R: Array) -> Array:
-        """The diagonal, corrected by the sketch."""
-        scale = self.scale[:, None]
-        V = scale * R / self.delta[:, None]
-        if len(self.values):
-            correction = self.U @ cho_solve(self.inner, self.U.T @ V)
-            V -= correction / self.delta[:, None]
-        return np.asarray(scale * V)
+        """Apply Δ⁻¹, corrected by the sketch (Woodbury)."""
+        V = self.delta_inverse(R)
+        if self.inner is not None:
+            V = V - self.delta_inverse_U @ cho_solve(self.inner, self.U.T @ V)
+        return np.asarray(V)
 
     def _sketch(self) -> tuple[Array, Array]:
         """The leading eigenpairs of E G E, E = diag(G)^(−1/2), by a randomised Nyström sketch."""
-        d, rank = len(self.scale), min(self.settings.rank, *self.problem.shape[:1])
+        d, rank = len(self.scale), min(self.settings.rank, len(self.scale))
         scale = self.scale[:, None]
         test = np.linalg.qr(np.random.default_rng(self.settings.seed).standard_normal((d, rank)))[0]
         Y = scale * self.problem.gram_product(scale * test)

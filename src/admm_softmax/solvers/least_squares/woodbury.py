@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import cho_solve, lapack
-from scipy.sparse.linalg import splu
 
 from admm_softmax._arrays import Array
 from admm_softmax._parallel import blas_threads
 from admm_softmax.kernels import rows
 from admm_softmax.problem import Problem
-from admm_softmax.solvers.least_squares.base import Breakdown, Solution
+from admm_softmax.solvers.least_squares.base import Breakdown, Solution, sparse_inverse
 
-#: The formula subtracts two terms that agree to ρ‖𝒦‖; beyond this too few digits remain.
-LARGEST_RATIO = 1e10
+#: The formula subtracts two terms that agree to a part in ρ‖𝒦‖. Beyond the first bound a
+#: solution is corrected by residual rows, beyond the second too few digits remain.
+CORRECTED_FROM, LARGEST_RATIO = 1e6, 1e10
 
 
 @dataclass(frozen=True)
@@ -43,18 +40,18 @@ class WoodburyStep:
     """Two reads of X a solve, none of them with a d × d matrix."""
 
     name = "woodbury"
-    corrects = False
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.rho: float | None = None
+        self.corrects = False
         design = problem.design
         self.d = design.n_features - design.intercept
         penalty = problem.penalty.alpha * problem.penalty.LtL
         self.intercept_penalty = float(penalty[self.d, self.d]) if design.intercept else 0.0
         if design.intercept and penalty[self.d, : self.d].count_nonzero():
             raise Breakdown("n × n form: the operator couples the intercept to the features")
-        self.invert = _inverse(penalty[: self.d, : self.d])
+        self.invert = sparse_inverse(penalty[: self.d, : self.d])
         self.root = np.sqrt(problem.weights)
         K = design.outer(self.invert)
         if design.intercept:
@@ -84,7 +81,7 @@ class WoodburyStep:
             self.R, info = lapack.dpotrf(A, lower=0, overwrite_a=1, clean=0)
         if info != 0:
             raise Breakdown(f"n × n form: leading minor {info} is not positive (rho={rho:g})")
-        self.rho = rho
+        self.rho, self.corrects = rho, ratio > CORRECTED_FROM
 
     def solve(self, M: Array, start: Array) -> Solution:
         """Apply the formula above to M."""
@@ -132,23 +129,3 @@ class WoodburyStep:
         if self.centred:
             product[:-1] -= self.mean * product[-1]
         return product
-
-
-def _inverse(P: Any) -> Callable[[Any], Array]:
-    """Return V ↦ P⁻¹V for a sparse symmetric P; Breakdown if P is singular."""
-    off_diagonal = P - sp.diags_array(P.diagonal())
-    off_diagonal.eliminate_zeros()
-    if off_diagonal.nnz == 0:
-        diagonal = P.diagonal()
-        if not diagonal.min() > 0:
-            raise Breakdown("n × n form: the penalty is singular on the features")
-        inverse = sp.diags_array(1.0 / diagonal)
-        return lambda V: inverse @ V
-    try:
-        lu = splu(P.tocsc())
-    except RuntimeError as error:
-        raise Breakdown("n × n form: the penalty is singular on the features") from error
-    pivots = np.abs(lu.U.diagonal())
-    if pivots.min() < 1e-12 * pivots.max():
-        raise Breakdown("n × n form: the penalty is singular to rounding on the features")
-    return lambda V: np.asarray(lu.solve(V.toarray() if sp.issparse(V) else np.asarray(V)))

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from admm_softmax._arrays import Array
+from admm_softmax._checks import check_count, check_real
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.base import Iterate, Solver, measure
 from admm_softmax.solvers.history import History
@@ -43,7 +44,7 @@ def run(
     validation: Problem | None = None,
     keep: Literal["best", "last"] = "best",
     monitor: Literal["loss", "accuracy"] = "loss",
-    callbacks: Sequence[Callback] = (),
+    callbacks: Callback | Sequence[Callback] = (),
     verbose: bool = False,
 ) -> Result:
     """Pull iterates from a solver until one of these happens.
@@ -53,7 +54,8 @@ def run(
     max_iter : "iteration_limit".
     time_limit : seconds spent in the solver, set-up included and monitoring excluded,
         tested after each iteration: "time_limit".
-    callbacks : each gets every iterate; one that returns True ends the run: "stopped".
+    callbacks : one or several; each gets every iterate, and one that returns something
+        true ends the run: "stopped".
 
     Ctrl-C ends it with "interrupted", an objective that is no longer finite with
     "diverged"; both keep what was best before. With `validation` (a Problem on other
@@ -67,6 +69,8 @@ def run(
     <Status.CONVERGED: 'converged'>
     """
     _check_settings(max_iter, tol, time_limit, keep, monitor)
+    if callable(callbacks):
+        callbacks = (callbacks,)
     if W0 is not None and np.shape(W0) != problem.shape:
         raise ValueError(f"W0 must have the shape {problem.shape} of W, got {np.shape(W0)}")
     history = History(repr(solver))
@@ -155,7 +159,7 @@ def _verdict(
     callbacks: Sequence[Callback],
 ) -> Status | None:
     # Every callback sees every iterate, also the last.
-    stopped = any([callback(iterate) is True for callback in callbacks])  # noqa: C419
+    stopped = any([bool(callback(iterate)) for callback in callbacks])  # noqa: C419
     if iterate.converged or iterate.gradient_norm <= tol:
         return Status.CONVERGED
     if stopped:
@@ -168,12 +172,10 @@ def _verdict(
 def _check_settings(
     max_iter: int, tol: float, time_limit: float | None, keep: str, monitor: str
 ) -> None:
-    if max_iter < 1 or int(max_iter) != max_iter:
-        raise ValueError(f"max_iter must be a whole number ≥ 1, got {max_iter}")
-    if not tol >= 0:
-        raise ValueError(f"tol must be ≥ 0, got {tol}")
-    if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"time_limit must be positive or None, got {time_limit}")
+    check_count("max_iter", max_iter)
+    check_real("tol", tol, "a number ≥ 0", above=0.0, closed=True)
+    if time_limit is not None:
+        check_real("time_limit", time_limit, "positive or None", above=0.0)
     if keep not in ("best", "last"):
         raise ValueError(f"keep must be 'best' or 'last', got {keep!r}")
     if monitor not in ("loss", "accuracy"):
