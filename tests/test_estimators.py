@@ -387,15 +387,18 @@ def test_threads_do_not_change_the_fit(monkeypatch):
     np.testing.assert_array_equal(two.coef_, same.coef_)
 
 
-def test_random_state_seeds_the_solver(monkeypatch):
-    X, y = make(90, 12, 3)
-    monkeypatch.setattr("admm_softmax.solvers.least_squares.auto.LARGEST_FACTOR", 1)
-    monkeypatch.setattr("admm_softmax.solvers.least_squares.pcg.PCG.rank", 4)
-    fits = [SoftmaxRegression(0.05, random_state=s).fit(X, y).coef_ for s in (0, 0, 1, None, None)]
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_random_state_seeds_the_solver():
+    X, y = make(900, 12, 3)
+    settings = {"solver": "sgd", "max_iter": 20}
+    fits = [
+        SoftmaxRegression(0.05, random_state=s, **settings).fit(X, y).coef_
+        for s in (0, 0, 1, None, None)
+    ]
     np.testing.assert_array_equal(fits[0], fits[1])
     np.testing.assert_array_equal(fits[3], fits[4])
     assert not np.array_equal(fits[0], fits[2])
-    np.testing.assert_allclose(fits[0], fits[2], atol=1e-2)
+    np.testing.assert_allclose(fits[0], fits[2], atol=5e-2)
 
 
 def test_works_in_pipelines_searches_pickles_and_clones():

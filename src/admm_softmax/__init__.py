@@ -18,15 +18,30 @@ if TYPE_CHECKING:
     from admm_softmax.estimators import SoftmaxRegression
     from admm_softmax.penalty import Tikhonov, operators
     from admm_softmax.problem import Problem
-    from admm_softmax.solvers import ADMM, History, Iterate, Result, Status, run
+    from admm_softmax.solvers import (
+        ADMM,
+        LBFGS,
+        SGD,
+        Chain,
+        History,
+        Iterate,
+        NewtonCG,
+        Result,
+        Status,
+        run,
+    )
 
 _HOMES = {
     "ADMM": "solvers",
+    "Chain": "solvers",
     "Design": "design",
     "History": "solvers",
     "Iterate": "solvers",
+    "LBFGS": "solvers",
+    "NewtonCG": "solvers",
     "Problem": "problem",
     "Result": "solvers",
+    "SGD": "solvers",
     "SoftmaxRegression": "estimators",
     "Status": "solvers",
     "Tikhonov": "penalty",
@@ -37,9 +52,13 @@ _HOMES = {
 
 __all__ = [
     "ADMM",
+    "LBFGS",
+    "SGD",
+    "Chain",
     "Design",
     "History",
     "Iterate",
+    "NewtonCG",
     "Problem",
     "Result",
     "SoftmaxRegression",

@@ -27,29 +27,29 @@ def from_coef(coef: Any, intercept: Any, n_classes: int, fit_intercept: bool) ->
     return W
 
 
-def reference_matrix(
-    reference: Any, n_features: int, n_classes: int, fit_intercept: bool
+def weight_matrix(
+    weights: Any, n_features: int, n_classes: int, fit_intercept: bool, name: str
 ) -> Array | None:
-    """A user's reference weights, in any of the shapes they come in, as W_ref.
+    """A user's weights, in any of the shapes they come in, as W.
 
     Where d = K a square matrix is taken as coef_ (K × d), not as W.
     """
-    if reference is None:
+    if weights is None:
         return None
     d, K = n_features, n_classes
-    pair = isinstance(reference, list) and len(reference) == 2 and np.ndim(reference[0]) == 2
-    if isinstance(reference, tuple) or pair:
-        if len(reference) != 2:
-            raise ValueError(f"reference must be (coef, intercept), got {len(reference)} entries")
-        coef, intercept = (np.asarray(part, dtype=np.float64) for part in reference)
+    pair = isinstance(weights, list) and len(weights) == 2 and np.ndim(weights[0]) == 2
+    if isinstance(weights, tuple) or pair:
+        if len(weights) != 2:
+            raise ValueError(f"{name} must be (coef, intercept), got {len(weights)} entries")
+        coef, intercept = (np.asarray(part, dtype=np.float64) for part in weights)
         vectors = len(coef) if coef.ndim == 2 else -1
         if coef.shape not in _coef_shapes(d, K) or intercept.shape not in ((), (vectors,)):
             raise ValueError(
-                f"reference (coef, intercept) must have the shapes {_coef_shapes(d, K)[0]} and "
+                f"{name} (coef, intercept) must have the shapes {_coef_shapes(d, K)[0]} and "
                 f"({_coef_shapes(d, K)[0][0]},), got {coef.shape} and {intercept.shape}"
             )
         return from_coef(coef, intercept, K, fit_intercept)
-    W = np.asarray(reference, dtype=np.float64)
+    W = np.asarray(weights, dtype=np.float64)
     if W.shape in _coef_shapes(d, K):
         return from_coef(W, 0.0, K, fit_intercept)
     if W.shape == (d, K):
@@ -57,7 +57,7 @@ def reference_matrix(
     if W.shape == (d + 1, K) and fit_intercept:
         return W
     allowed = [*_coef_shapes(d, K), (d, K), *([(d + 1, K)] if fit_intercept else [])]
-    raise ValueError(f"reference must have one of the shapes {allowed}, got {W.shape}")
+    raise ValueError(f"{name} must have one of the shapes {allowed}, got {W.shape}")
 
 
 def _coef_shapes(n_features: int, n_classes: int) -> list[tuple[int, int]]:

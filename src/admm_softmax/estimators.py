@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_real
 from admm_softmax._labels import Targets, encode, encode_more, most_probable
-from admm_softmax._weights import reference_matrix, to_coef
+from admm_softmax._weights import to_coef, weight_matrix
 from admm_softmax.problem import Problem, check_weights
 from admm_softmax.solvers import Result, Solver, Status, run
 from admm_softmax.solvers.loop import Callback
@@ -59,8 +59,9 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
     class_weight : dict, "balanced" or None
         As in scikit-learn.
     solver : str or solver object
-        "auto", "admm", or for example `ADMM(rho=4e-3, relaxation=1.7)`, which runs as
-        configured.
+        "auto", "admm", "lbfgs", "newton-cg", "sgd", or for example
+        `ADMM(rho=4e-3, relaxation=1.7)`, which runs as configured. `history_.solver` says
+        what ran, `history_.reason` why.
     max_iter, tol, time_limit
         Stop after so many iterations, at max|∇F| ≤ tol, or after so many seconds.
     keep : "best" or "last"
@@ -156,6 +157,7 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
+        coef_init: Any = None,
     ) -> SoftmaxRegression:
         """Fit to rows X with labels y.
 
@@ -169,18 +171,21 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
             Weights ≥ 0. A weight of two equals the row twice.
         X_val, y_val, sample_weight_val : optional
             Validation rows, which decide the iterate to keep.
+        coef_init : optional
+            Weights to start from, in any of the shapes of `reference`; comes before
+            `warm_start`.
         """
         if y is None:
             raise ValueError("fit requires y to be passed, but the target y is None")
         X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS)
         targets = encode(y, X.shape[0], self.class_weight, sample_weight)
-        previous = self._previous(targets)
         problem = self._problem(X, targets)
         validation = self._validation(targets.classes, X_val, y_val, sample_weight_val)
+        choice = as_solver(self.solver, problem, tol=self.tol, seed=self._seed())
         result = run(
             problem,
-            as_solver(self.solver, seed=self._seed()),
-            W0=previous if previous is not None and previous.shape == problem.shape else None,
+            choice.solver,
+            W0=self._start(problem, coef_init, targets),
             max_iter=self.max_iter,
             tol=self.tol,
             time_limit=self.time_limit,
@@ -190,6 +195,7 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
             callbacks=self.callbacks or (),
             verbose=bool(self.verbose),
         )
+        result.history.reason = choice.reason
         self._store(result, X.dtype, problem, targets)
         if result.status.remedy:
             self._warn(result)
@@ -236,7 +242,9 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
             sample_weight=targets.weights,
             n_classes=K,
             operator=self.operator,
-            reference=reference_matrix(self.reference, X.shape[1], K, bool(self.fit_intercept)),
+            reference=weight_matrix(
+                self.reference, X.shape[1], K, bool(self.fit_intercept), "reference"
+            ),
             intercept=bool(self.fit_intercept),
             penalize_intercept=bool(self.penalize_intercept),
             n_threads=self.n_threads,
@@ -279,10 +287,15 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
             check_finite=False,
         )
 
-    def _previous(self, targets: Targets) -> Array | None:
+    def _start(self, problem: Problem, coef_init: Any, targets: Targets) -> Array | None:
+        if coef_init is not None:
+            d, K = problem.shape
+            intercept = problem.design.intercept
+            return weight_matrix(coef_init, d - intercept, K, intercept, "coef_init")
         if not self.warm_start or not hasattr(self, "_W"):
             return None
-        return self._W if np.array_equal(self.classes_, targets.classes) else None
+        same = self._W.shape == problem.shape and np.array_equal(self.classes_, targets.classes)
+        return self._W if same else None
 
     def _seed(self) -> int:
         if self.random_state is None:

@@ -26,9 +26,11 @@ class History:
     array([2., 1.])
     """
 
-    def __init__(self, solver: str) -> None:
+    def __init__(self, solver: str, reason: str = "given") -> None:
         #: The solver and its settings, in words.
         self.solver = solver
+        #: Why it was taken, where it was chosen by name or automatically.
+        self.reason = reason
         self._records: list[dict[str, float]] = []
         #: An inner iteration's relative residuals, a tuple an iteration (Newton-CG).
         self.inner_residuals: list[tuple[float, ...]] = []
