@@ -117,9 +117,8 @@ def main() -> None:
     rows: list[dict[str, object]] = []
 
     def report(name, seconds, passes, objective, gradient):
-        rows.append(
-            dict(name=name, seconds=seconds, passes=passes, objective=objective, gradient=gradient)
-        )
+        figures = {"seconds": seconds, "passes": passes, "objective": objective}
+        rows.append({"name": name, **figures, "gradient": gradient})
         print(
             f"{name:44s} {seconds:8.1f} s  {passes:6.0f} passes  F = {objective:.6f}"
             f"  max|grad| = {gradient:.1e}",
