@@ -19,7 +19,7 @@ C1, C2 = 1e-4, 0.9
 MOST_TRIALS = 25
 #: Relative noise of F below which its differences say nothing: then slopes decide
 #: (the approximate Wolfe conditions of Hager & Zhang, SIAM J. Optim. 16, 2005).
-NOISE = {8: 1e-14, 4: 1e-8}
+NOISE = {8: 1e-14, 4: 1e-6}
 
 
 def search(

@@ -1,0 +1,184 @@
+"""Every solver ends at the same optimum, counts its passes and keeps its manners."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from admm_softmax import ADMM, LBFGS, SGD, NewtonCG, Problem, operators, run
+from admm_softmax.solvers.least_squares import PCG
+from tests.problems import make, minimum
+
+TUNED = ADMM(relaxation=1.7, start="smart")
+SOLVERS = {
+    "admm": TUNED,
+    "admm then lbfgs": TUNED.then(LBFGS(20, "gram")),
+    "admm then newton": TUNED.then(NewtonCG(100, None, preconditioner="gram")),
+    "lbfgs": LBFGS(20, "gram"),
+    "newton": NewtonCG(100, None, preconditioner="gram"),
+    "sgd": SGD(
+        1.0, batch_size=10**6, momentum=0.98, nesterov=True, preconditioner="gram", restart=True
+    ),
+}
+
+
+def build(name, dtype=np.float64):
+    """The problem, and an equivalent one on which the independent minimiser does well."""
+    n, d, K, alpha, noise, settings, soft = 90, 8, 4, 1e-2, 1.0, {}, False
+    if name == "d > n":
+        n, d = 30, 60
+    if name.startswith("K = "):
+        K = int(name[4:])
+        n = 90 if K < 100 else 300
+    if name == "separable":
+        alpha, noise = 1e-5, 0.0
+    soft = name == "soft labels"
+    X, labels = make(n, d, K, soft=soft, noise=noise)
+    if name == "collinear":
+        X = np.column_stack([X, X[:, 0] + 1e-7 * X[:, 1], X[:, 2]])
+    if name == "laplacian":
+        settings["operator"] = operators.laplacian((2, 4))
+    if name == "reference":
+        settings["reference"] = np.random.default_rng(4).standard_normal((9, 4))
+    if name == "weights":
+        settings["sample_weight"] = np.random.default_rng(3).integers(0, 4, n)
+    X = X.astype(dtype)
+    plain = Problem.of(X.astype(np.float64), labels, alpha, **settings)
+    if name == "scaled":
+        scales = np.logspace(-4, 4, d)
+        # F(W) with features X·scales and L = I is F(V) with X and L = 1/scales, V = scales·W.
+        plain = Problem.of(X, labels, 1e-6, operator=sp.diags_array(1 / scales))
+        return Problem.of(X * scales, labels, 1e-6), plain, X
+    stored = sp.csr_array(X) if name == "sparse" else X
+    return Problem.of(stored, labels, alpha, **settings), plain, X
+
+
+PROBLEMS = [
+    "dense",
+    "sparse",
+    "d > n",
+    "K = 2",
+    "K = 10",
+    "K = 100",
+    "collinear",
+    "scaled",
+    "separable",
+    "laplacian",
+    "reference",
+    "soft labels",
+    "weights",
+]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_all_meet_at_the_same_optimum(name):
+    problem, plain, X = build(name)
+    _, best = minimum(plain, X)
+    tol = 1e-9 if name in ("separable", "scaled") else 1e-7
+    for solver_name, solver in SOLVERS.items():
+        result = run(problem, solver, tol=tol, max_iter=5000)
+        assert result.status == "converged", solver_name
+        assert result.iterate.objective == pytest.approx(best, rel=1e-8), solver_name
+
+
+@pytest.mark.parametrize("name", ["dense", "sparse", "d > n", "K = 10", "laplacian", "soft labels"])
+def test_float32_meets_within_single_precision(name):
+    problem, plain, X = build(name, np.float32)
+    _, best = minimum(plain, X)
+    for solver_name, solver in SOLVERS.items():
+        result = run(problem, solver, tol=1e-6, max_iter=2000)
+        assert result.status == "converged", solver_name
+        assert plain.objective(result.W) == pytest.approx(best, rel=1e-5), solver_name
+
+
+EVERY = {
+    **SOLVERS,
+    "paper's newton": NewtonCG(),
+    "plain lbfgs": LBFGS(),
+    "armijo lbfgs": LBFGS(line_search="armijo"),
+    "jacobi lbfgs": LBFGS(preconditioner="jacobi"),
+    "jacobi newton": NewtonCG(preconditioner="jacobi"),
+    "subsampled": LBFGS(20, "gram", subsample=30),
+    "paper's sgd": SGD(batch_size=30),
+    "paper's admm": ADMM(rho=0.05),
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_figures_passes_and_determinism(name):
+    X, labels = make(90, 8, 4)
+    runs = []
+    for _ in range(2):
+        problem = Problem.of(X, labels, 1e-2)
+        result = run(problem, EVERY[name], tol=0.0, max_iter=6)
+        runs.append(result)
+        for record in result.history:
+            assert np.isfinite(record["objective"])
+        point = problem.at(result.W)
+        assert result.iterate.objective == pytest.approx(point.objective, rel=1e-12)
+        assert result.iterate.gradient_norm == pytest.approx(np.abs(point.gradient).max(), rel=1e-6)
+        assert np.all(np.diff(result.history["passes"]) > 0)
+    np.testing.assert_array_equal(runs[0].W, runs[1].W)
+
+
+@pytest.mark.parametrize("name", [n for n in EVERY if "sgd" not in n])
+def test_passes_are_the_reads_of_x(name):
+    X, labels = make(90, 8, 4)
+    problem = Problem.of(X, labels, 1e-2)
+    iterate = list(islice(EVERY[name].iterates(problem, None), 8))[-1]
+    assert iterate.passes == pytest.approx(problem.design.reads)
+
+
+@pytest.mark.parametrize("name", [n for n in EVERY if n not in ("paper's sgd", "paper's admm")])
+def test_a_start_at_the_optimum_stays_there(name):
+    X, labels = make(90, 8, 4)
+    problem = Problem.of(X, labels, 1e-2)
+    W = run(problem, LBFGS(20, "gram"), tol=1e-10).W
+    result = run(problem, EVERY[name], W0=W, tol=1e-7, max_iter=3)
+    assert result.status == "converged"
+    assert result.iterate.objective == pytest.approx(problem.objective(W), rel=1e-12)
+
+
+def test_handing_over_shares_gram_matrix_and_factorisation():
+    X, labels = make(200, 8, 4)
+    problem = Problem.of(X, labels, 1e-2)
+    chain = ADMM(rho=0.1).then(LBFGS(20, "gram"), after=4)
+    passes = [it.passes for it in islice(chain.iterates(problem, None), 7)]
+    # The Gram matrix and four passes of ADMM; then the start of L-BFGS and its steps.
+    assert passes == [2, 3, 4, 5, 6, 7, 8]
+    assert problem.cache["w_step"][2].rho == 0.1
+
+
+def test_a_chain_hands_over_when_progress_slows():
+    X, labels = make(90, 8, 4, noise=0.0)
+    problem = Problem.of(X, labels, 1e-5)
+    slow = run(problem, TUNED, tol=1e-7, max_iter=1500)
+    polished = run(problem, SOLVERS["admm then lbfgs"], tol=1e-7, max_iter=1500)
+    assert polished.status == "converged"
+    assert polished.n_iter < 0.2 * slow.n_iter
+    assert {"rho", "step"} <= set(polished.history.columns)
+
+
+def test_a_chain_of_three_and_bad_settings():
+    X, labels = make(90, 8, 4)
+    problem = Problem.of(X, labels, 1e-2)
+    chain = SGD(seed=1).then(ADMM(rho=0.1), after=2).then(NewtonCG(), after=4)
+    result = run(problem, chain, tol=1e-8, max_iter=50)
+    assert result.status == "converged"
+    rho = result.history["rho"]
+    assert np.isnan(rho[:2]).all()
+    assert (rho[2:4] == 0.1).all()
+    assert np.isnan(rho[4:]).all()
+    with pytest.raises(ValueError, match="after must be at least 1 or None, got 0"):
+        ADMM().then(LBFGS(), after=0)
+
+
+def test_gram_preconditioning_without_a_factorisation():
+    X, labels = make(200, 30, 3)
+    problem = Problem.of(X, labels, 1e-2)
+    _, best = minimum(problem, X)
+    solver = ADMM(rho=0.05, least_squares=PCG(rank=10)).then(LBFGS(20, "gram"), after=3)
+    result = run(problem, solver, tol=1e-8, max_iter=300)
+    assert result.status == "converged"
+    assert result.iterate.objective == pytest.approx(best, rel=1e-10)

@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from admm_softmax import SGD, Problem, run
+from admm_softmax.solvers.sgd import _batch_gradient
+from tests.problems import make, minimum
+
+
+def transcription(X, C, alpha, solver, epochs):
+    """The textbook loop on dense arrays, with the same shuffles."""
+    n = len(X)
+    T = np.column_stack([X, np.ones(n)])
+    L2 = np.r_[np.ones(X.shape[1]), 0.0][:, None]
+    W = V = np.zeros((T.shape[1], C.shape[1]))
+    random = np.random.default_rng(solver.seed)
+    batches = max(1, n // solver.batch_size)
+    for _ in range(epochs):
+        order = random.permutation(n)
+        for b in range(batches):
+            rows = order[b * n // batches : (b + 1) * n // batches]
+            at = W + solver.momentum * V if solver.nesterov else W
+            scores = T[rows] @ at
+            P = np.exp(scores - scores.max(axis=1, keepdims=True))
+            P /= P.sum(axis=1, keepdims=True)
+            G = T[rows].T @ (P - C[rows]) / len(rows) + alpha * L2 * at
+            V = solver.momentum * V - solver.learning_rate * G
+            W = W + V
+        yield W
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_is_the_textbook_step_by_step(nesterov, sparse):
+    X, y = make(100, 5, 3)
+    solver = SGD(0.05, batch_size=17, momentum=0.9, nesterov=nesterov, seed=3)
+    problem = Problem.of(sp.csr_array(X) if sparse else X, y, 1e-2)
+    expected = transcription(X, np.eye(3)[y], 1e-2, solver, 4)
+    for W, iterate in zip(expected, solver.iterates(problem, None), strict=False):
+        np.testing.assert_allclose(iterate.W, W, rtol=1e-9, atol=1e-12)
+
+
+def test_batches_of_an_epoch_average_to_the_gradient():
+    X, y = make(60, 5, 3)
+    s = np.random.default_rng(0).random(60)
+    problem = Problem.of(X, y, 1e-2, sample_weight=s)
+    W = np.random.default_rng(1).standard_normal(problem.shape)
+    parts = [_batch_gradient(problem, W, np.arange(i, i + 20)) for i in (0, 20, 40)]
+    np.testing.assert_allclose(np.mean(parts, axis=0), problem.at(W).gradient, atol=1e-12)
+
+
+def test_an_epoch_is_one_pass_and_seeds_decide():
+    X, y = make(100, 5, 3)
+    problem = Problem.of(X, y, 1e-2)
+    first, again, other = (
+        run(problem, SGD(batch_size=10, seed=s), tol=0, max_iter=3) for s in (0, 0, 1)
+    )
+    assert first.history["passes"].tolist() == [1.0, 2.0, 3.0]
+    np.testing.assert_array_equal(first.W, again.W)
+    assert not np.array_equal(first.W, other.W)
+
+
+def test_a_falling_rate_gets_closer():
+    X, y = make(400, 5, 3)
+    problem = Problem.of(X, y, 1e-2)
+    _, best = minimum(problem, X)
+    gaps = {}
+    for schedule in ("constant", "inverse", "sqrt", "cosine", lambda epoch: 0.9**epoch):
+        solver = SGD(0.2, batch_size=20, schedule=schedule, decay=0.01)
+        result = run(problem, solver, tol=0, max_iter=100)
+        gaps[schedule if isinstance(schedule, str) else "function"] = (
+            result.iterate.objective - best
+        )
+    assert gaps["cosine"] < 0.1 * gaps["constant"]
+    assert gaps["function"] < 0.1 * gaps["constant"]
+    assert gaps["sqrt"] < gaps["constant"]
+    assert gaps["inverse"] < gaps["constant"]
+
+
+def test_the_rate_is_in_the_history():
+    X, y = make(100, 5, 3)
+    solver = SGD(0.2, schedule="inverse", decay=1.0)
+    history = run(Problem.of(X, y, 1e-2), solver, tol=0, max_iter=3).history
+    np.testing.assert_allclose(history["learning_rate"], [0.1, 0.2 / 3, 0.05])
+
+
+def test_measuring_is_off_the_clock_and_not_a_pass():
+    X, y = make(100, 5, 3)
+    problem = Problem.of(X, y, 1e-2)
+    result = run(problem, SGD(batch_size=10), tol=0, max_iter=4)
+    assert result.history["passes"][-1] == 4
+    assert problem.design.reads == pytest.approx(8)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"learning_rate": 0.0}, "learning_rate must be positive, got 0.0"),
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        ({"momentum": 1.0}, r"momentum must lie in \[0, 1\), got 1.0"),
+        ({"schedule": "warm"}, "schedule must be one of .* or a function, got 'warm'"),
+        ({"decay": -1.0}, "decay must be ≥ 0, got -1.0"),
+        ({"preconditioner": "ilu"}, "preconditioner must be one of"),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        SGD(**settings)
