@@ -91,8 +91,8 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
     history_ : History
         What happened; `history_.to_frame()`, `history_.plot()`.
     status_ : Status
-        "converged", "iteration_limit", "time_limit", "stopped", "interrupted" or
-        "diverged".
+        "converged", "iteration_limit", "time_limit", "stalled", "stopped",
+        "interrupted" or "diverged".
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

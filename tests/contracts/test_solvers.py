@@ -48,8 +48,8 @@ def build(name, dtype=np.float64):
     if name == "scaled":
         scales = np.logspace(-4, 4, d)
         # F(W) with features X·scales and L = I is F(V) with X and L = 1/scales, V = scales·W.
-        plain = Problem.of(X, labels, 1e-6, operator=sp.diags_array(1 / scales))
-        return Problem.of(X * scales, labels, 1e-6), plain, X
+        plain = Problem.of(X * 1.0, labels, 1e-6, operator=sp.diags_array(1 / scales))
+        return Problem.of((X * scales).astype(dtype), labels, 1e-6), plain, X
     stored = sp.csr_array(X) if name == "sparse" else X
     return Problem.of(stored, labels, alpha, **settings), plain, X
 
@@ -82,14 +82,17 @@ def test_all_meet_at_the_same_optimum(name):
         assert result.iterate.objective == pytest.approx(best, rel=1e-8), solver_name
 
 
-@pytest.mark.parametrize("name", ["dense", "sparse", "d > n", "K = 10", "laplacian", "soft labels"])
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_float32_meets_within_single_precision(name):
     problem, plain, X = build(name, np.float32)
+    assert problem.design.dtype == np.float32
     _, best = minimum(plain, X)
+    # Features of size 1e4 put rounding of 1e-3 into the gradient: there, tol is not reached.
+    tol = 0.0 if name == "scaled" else 1e-6
     for solver_name, solver in SOLVERS.items():
-        result = run(problem, solver, tol=1e-6, max_iter=2000)
-        assert result.status == "converged", solver_name
-        assert plain.objective(result.W) == pytest.approx(best, rel=1e-5), solver_name
+        result = run(problem, solver, tol=tol, max_iter=300 if tol == 0 else 3000)
+        assert result.status == "converged" or tol == 0, solver_name
+        assert result.iterate.objective == pytest.approx(best, rel=1e-5), solver_name
 
 
 EVERY = {

@@ -107,6 +107,19 @@ def test_one_read_an_iteration_after_the_gram_matrix(strategy):
     assert problem.design.reads == 7
 
 
+def test_two_runs_on_one_problem_do_not_disturb_each_other():
+    X, labels = make(80, 6, 3)
+    alone = [
+        [it.W for it in islice(ADMM(rho=rho).iterates(Problem.of(X, labels, 0.02), None), 5)]
+        for rho in (0.1, 0.01)
+    ]
+    problem = Problem.of(X, labels, 0.02)
+    pair = (ADMM(rho=rho).iterates(problem, None) for rho in (0.1, 0.01))
+    for i, both in enumerate(islice(zip(*pair, strict=True), 5)):
+        for k in range(2):
+            np.testing.assert_allclose(both[k].W, alone[k][i], rtol=1e-12, atol=1e-15)
+
+
 def test_changing_rho_costs_no_read_of_x():
     X, labels = make(200, 6, 3)
     problem = Problem.of(X, labels, 0.02)

@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.datasets import load_digits, load_iris, load_wine
 
-from admm_softmax import LBFGS, Problem, run
+from admm_softmax import LBFGS, NewtonCG, Problem, run
 from tests.problems import dense_objective, make
 
 
@@ -57,11 +57,22 @@ def test_every_step_lowers_the_objective():
     assert history["step"][0] == 0.0
 
 
-def test_stays_put_where_rounding_ends_progress():
+@pytest.mark.parametrize("solver", [LBFGS(), LBFGS(20, "gram"), NewtonCG(50, None)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_stalls_where_rounding_ends_progress(solver, dtype):
+    X, y = make(60, 5, 3, dtype=dtype)
+    result = run(Problem.of(X, y, 1e-2), solver, tol=0.0, max_iter=500)
+    assert result.status == "stalled"
+    assert "float64" in result.status.remedy
+    assert result.iterate.gradient_norm < (1e-9 if dtype == np.float64 else 1e-5)
+
+
+def test_a_chain_goes_on_where_its_first_solver_stalls():
     X, y = make(60, 5, 3)
-    result = run(Problem.of(X, y, 1e-2), LBFGS(), tol=0.0, max_iter=200)
-    assert result.iterate.gradient_norm < 1e-9
-    assert np.isfinite(result.history["objective"]).all()
+    chain = LBFGS().then(NewtonCG(), after=1000)
+    result = run(Problem.of(X, y, 1e-2), chain, tol=0.0, max_iter=1500)
+    assert result.status == "stalled"
+    assert "cg_steps" in result.history.columns
 
 
 @pytest.mark.parametrize(

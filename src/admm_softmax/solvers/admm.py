@@ -68,22 +68,19 @@ class ADMM(Chainable):
         state = self._start(problem, W0)
         rho = first_rho(self.rho, problem)
         step = shared_step(problem, as_strategy(self.least_squares))
-        if step.rho != rho:
-            step.factor(rho)
         pull = problem.penalty.pull(problem.n_classes)
         iteration = 0
         while True:
             iteration += 1
+            if step.rho != rho:  # at first, when ρ changed, or when another solver used it
+                step.factor(rho)
             W, left_over = self._w_step(problem, step, state, rho, pull)
             outcome = self._pass(problem, W, state, rho)
             state, residuals = self._dual_bookkeeping(problem, W, left_over, state, outcome, rho)
             yield _iterate(
                 problem, W, outcome, residuals, rho, problem.design.reads - before, iteration
             )
-            wanted = next_rho(self.rho, self.adaptive_rho, rho, iteration, residuals)
-            if wanted != rho:
-                rho = wanted
-                step.factor(rho)
+            rho = next_rho(self.rho, self.adaptive_rho, rho, iteration, residuals)
 
     def _start(self, problem: Problem, W0: Array | None) -> _State:
         d, K = problem.shape

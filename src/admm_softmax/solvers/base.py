@@ -34,6 +34,8 @@ class Iterate:
     measured: bool = True
     #: The solver's own test has been met (ADMM: Boyd's residuals).
     converged: bool = False
+    #: The solver cannot lower F any further: rounding is in the way.
+    stalled: bool = False
     details: Mapping[str, float] = field(default_factory=dict)
     #: Relative residuals of an inner iteration, step by step (Newton-CG).
     inner_residuals: tuple[float, ...] = ()
@@ -93,7 +95,12 @@ def measure(problem: Problem, iterate: Iterate) -> Iterate:
 
 
 def measured_at(
-    point: Point, passes: float, inner_residuals: tuple[float, ...] = (), **details: float
+    point: Point,
+    passes: float,
+    *,
+    stalled: bool = False,
+    inner_residuals: tuple[float, ...] = (),
+    **details: float,
 ) -> Iterate:
     """A point as an iterate."""
     return Iterate(
@@ -103,6 +110,7 @@ def measured_at(
         accuracy=point.accuracy,
         gradient_norm=gradient_norm(point.gradient),
         passes=passes,
+        stalled=stalled,
         details=details,
         inner_residuals=inner_residuals,
     )

@@ -35,10 +35,11 @@ class Chain(Chainable):
         W = W0
         slow = _Slowness()
         for count, iterate in enumerate(self.first.iterates(problem, W0), 1):
-            # The first solver's own test is not the end: the second goes on.
-            yield replace(iterate, converged=False)
+            # Whether the first has met its own test or cannot go on: the second can.
+            yield replace(iterate, converged=False, stalled=False)
             W, passes = iterate.W, iterate.passes
-            if count == self.after or (self.after is None and slow(iterate.gradient_norm)):
+            slowed = self.after is None and slow(iterate.gradient_norm)
+            if count == self.after or slowed or iterate.stalled:
                 break
         for iterate in self.second.iterates(problem, W):
             yield replace(iterate, passes=passes + iterate.passes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -112,5 +113,5 @@ def _draw(figure: Any, history: History, against: str) -> Any:
         axis.legend(frameon=False)
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
-    figure.suptitle(history.solver, fontsize=10, color="0.35")
+    figure.suptitle(fill(history.solver, 120), fontsize=9, color="0.35")
     return figure

@@ -11,7 +11,7 @@ import numpy as np
 from admm_softmax._arrays import Array
 from admm_softmax.problem import Point, Problem
 from admm_softmax.solvers.base import Chainable, Iterate, measured_at, start_at
-from admm_softmax.solvers.line_search import Rule, search
+from admm_softmax.solvers.line_search import Plateau, Rule, search
 from admm_softmax.solvers.preconditioner import (
     Name,
     Preconditioner,
@@ -58,6 +58,7 @@ class LBFGS(Chainable):
             self.preconditioner, problem, subsample=self.subsample, seed=self.seed
         )
         pairs: deque[_Pair] = deque(maxlen=self.memory)
+        plateau = Plateau(problem.design.dtype.itemsize)
         while True:
             base.refresh(point.curvature)
             new, length = self._step(problem, point, pairs, base)
@@ -70,7 +71,8 @@ class LBFGS(Chainable):
                 if pair is not None:
                     pairs.append(pair)
                 point = new
-            yield measured_at(point, problem.design.reads - before, step=length)
+            passes, stalled = problem.design.reads - before, plateau(point, new is not None)
+            yield measured_at(point, passes, stalled=stalled, step=length)
 
     def _step(
         self, problem: Problem, point: Point, pairs: deque[_Pair], base: Preconditioner

@@ -17,6 +17,8 @@ Rule: TypeAlias = Literal["wolfe", "armijo"]
 C1, C2 = 1e-4, 0.9
 #: Trials at most; a convex function along a descent direction needs one or two.
 MOST_TRIALS = 25
+#: Steps without progress that make a plateau.
+PATIENCE = 25
 #: Relative noise of F below which its differences say nothing: then slopes decide
 #: (the approximate Wolfe conditions of Hager & Zhang, SIAM J. Optim. 16, 2005).
 NOISE = {8: 1e-14, 4: 1e-6}
@@ -57,6 +59,29 @@ def search(
             low = trial
         t = 4.0 * t if high is None else _interpolate(low, high)
     return best
+
+
+class Plateau:
+    """Says when a descent has ended in rounding: a step failed, or PATIENCE steps in a row
+    neither lowered F by more than its noise nor reached a smaller gradient.
+    """
+
+    def __init__(self, itemsize: int) -> None:
+        self.noise = NOISE[itemsize]
+        self.objective = self.gradient = np.inf
+        self.since = 0
+
+    def __call__(self, point: Point, moved: bool) -> bool:
+        """Look at the newest point; True if there is no going on."""
+        gradient = float(np.abs(point.gradient).max())
+        lower = point.objective < self.objective - self.noise * abs(point.objective)
+        if lower or gradient < self.gradient:
+            self.since = 0
+            self.objective = min(point.objective, self.objective) if lower else self.objective
+            self.gradient = min(gradient, self.gradient)
+        else:
+            self.since += 1
+        return not moved or self.since >= PATIENCE
 
 
 class _Trial(NamedTuple):

@@ -57,10 +57,11 @@ def run(
     callbacks : one or several; each gets every iterate, and one that returns something
         true ends the run: "stopped".
 
-    Ctrl-C ends it with "interrupted", an objective that is no longer finite with
-    "diverged"; both keep what was best before. With `validation` (a Problem on other
-    rows; its penalty plays no part) and keep="best" the iterate with the smallest
-    validation loss, or the largest accuracy, is kept: the first of equals.
+    A solver that cannot go on for rounding ends it with "stalled", Ctrl-C with
+    "interrupted", an objective that is no longer finite with "diverged"; all keep what was
+    best before. With `validation` (a Problem on other rows; its penalty plays no part) and
+    keep="best" the iterate with the smallest validation loss, or the largest accuracy, is
+    kept: the first of equals.
 
     >>> import numpy as np
     >>> from admm_softmax import ADMM, Problem, run
@@ -164,6 +165,8 @@ def _verdict(
         return Status.CONVERGED
     if stopped:
         return Status.STOPPED
+    if iterate.stalled:
+        return Status.STALLED
     if time_limit is not None and seconds >= time_limit:
         return Status.TIME_LIMIT
     return None

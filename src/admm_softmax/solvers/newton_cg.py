@@ -11,7 +11,7 @@ import numpy as np
 from admm_softmax._arrays import Array
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.base import Chainable, Iterate, measured_at, start_at
-from admm_softmax.solvers.line_search import search
+from admm_softmax.solvers.line_search import Plateau, search
 from admm_softmax.solvers.preconditioner import (
     Name,
     Preconditioner,
@@ -57,6 +57,7 @@ class NewtonCG(Chainable):
         base = make_preconditioner(
             self.preconditioner, problem, subsample=self.subsample, seed=self.seed
         )
+        plateau = Plateau(problem.design.dtype.itemsize)
         first_norm = float(np.linalg.norm(point.gradient))
         while True:
             base.refresh(point.curvature)
@@ -76,6 +77,7 @@ class NewtonCG(Chainable):
             yield measured_at(
                 point,
                 problem.design.reads - before,
+                stalled=plateau(point, new is not None),
                 inner_residuals=inner.residuals,
                 step=length,
                 cg_steps=float(len(inner.residuals)),

@@ -11,6 +11,7 @@ class Status(StrEnum):
     CONVERGED = "converged"
     ITERATION_LIMIT = "iteration_limit"
     TIME_LIMIT = "time_limit"
+    STALLED = "stalled"
     STOPPED = "stopped"
     INTERRUPTED = "interrupted"
     DIVERGED = "diverged"
@@ -24,5 +25,7 @@ class Status(StrEnum):
 _REMEDIES = {
     Status.ITERATION_LIMIT: "Increase max_iter, loosen tol, or regularise more (larger alpha).",
     Status.TIME_LIMIT: "Increase time_limit or loosen tol.",
+    Status.STALLED: "tol is below what rounding allows: loosen it, scale the features, or use "
+    "float64 data.",
     Status.DIVERGED: "Scale the features, or use rho='auto' or a larger alpha.",
 }
