@@ -31,7 +31,7 @@ def _demo(out: Path) -> int:
 
     rows, page = run_demo(out)
     table = Table(title="Digits: the same split, the same penalty")
-    for column in ("method", "seconds", "iter.", "objective", "test loss", "test acc."):
+    for column in ("method", "seconds", "iter.", "objective", "test loss", "accuracy"):
         justify: Literal["left", "right"] = "left" if column == "method" else "right"
         table.add_column(column, justify=justify, no_wrap=True)
     for row in rows:

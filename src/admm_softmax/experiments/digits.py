@@ -115,7 +115,11 @@ def _row(name: str, seconds: float, model: Any, split: dict[str, Any]) -> Row:
 def _figures(model: SoftmaxRegression, split: dict[str, Any]) -> list[Figure]:
     predicted = model.predict(split["X_test"])
     return [
-        Figure("history", "How the fit went, iteration by iteration.", model.history_.plot()),
+        Figure(
+            "history",
+            "How the fit with solver 'admm' went: ADMM first, L-BFGS from where it slows.",
+            model.history_.plot(),
+        ),
         Figure(
             "weights",
             "The weights of each class as an image: blue speaks for the class, red against.",
