@@ -35,14 +35,7 @@ def _demo(out: Path) -> int:
         justify: Literal["left", "right"] = "left" if column == "method" else "right"
         table.add_column(column, justify=justify, no_wrap=True)
     for row in rows:
-        table.add_row(
-            row.method,
-            f"{row.seconds:.3f}",
-            str(row.iterations),
-            f"{row.objective:.6f}",
-            f"{row.test_loss:.4f}",
-            f"{100 * row.test_accuracy:.2f} %",
-        )
+        table.add_row(*row.cells())
     console = Console()
     console.print(table)
     console.print(f"Plots and report: {page}", highlight=False)

@@ -159,6 +159,13 @@ class Design(ABC):
         return out
 
 
+def as_floating(X: Any) -> Any:
+    """X itself if it is float32 or float64, else converted to float64."""
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"X must hold real numbers, got type {X.dtype}")
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
 class _RowOutputs:
     """Arrays of n rows, filled block by block; shapes are learnt from the first block."""
 

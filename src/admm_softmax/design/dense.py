@@ -10,7 +10,7 @@ from scipy.linalg import blas, qr
 
 from admm_softmax._arrays import Array
 from admm_softmax._parallel import blas_threads
-from admm_softmax.design.base import BLOCK_BYTES, Design
+from admm_softmax.design.base import BLOCK_BYTES, Design, as_floating
 
 #: Rows of X converted to float64 at a time for the Gram matrix and for QR.
 PANEL_BYTES = 64 << 20
@@ -23,10 +23,7 @@ class DenseDesign(Design):
         X = np.asarray(X)
         if X.ndim != 2:
             raise ValueError(f"X must be two-dimensional, got {X.ndim} dimensions")
-        if X.dtype.kind not in "fiub":
-            raise TypeError(f"X must hold real numbers, got type {X.dtype}")
-        if X.dtype not in (np.float32, np.float64):
-            X = X.astype(np.float64)
+        X = as_floating(X)
         super().__init__(X.shape, X.dtype, intercept, n_threads)
         self.X = X
 

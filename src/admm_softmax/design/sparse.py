@@ -11,7 +11,7 @@ from scipy.linalg import qr
 
 from admm_softmax._arrays import Array
 from admm_softmax._parallel import blas_threads
-from admm_softmax.design.base import BLOCK_BYTES, Design
+from admm_softmax.design.base import BLOCK_BYTES, Design, as_floating
 
 #: A block's product with its transpose is a dense d × K matrix, so blocks are few.
 MAX_BLOCKS = 64
@@ -29,10 +29,7 @@ class SparseDesign(Design):
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        if X.dtype.kind not in "fiub":
-            raise TypeError(f"X must hold real numbers, got type {X.dtype}")
-        if X.dtype not in (np.float32, np.float64):
-            X = X.astype(np.float64)
+        X = as_floating(X)
         super().__init__(X.shape, X.dtype, intercept, n_threads)
         self.X = X
 

@@ -35,6 +35,17 @@ class Row:
     test_loss: float
     test_accuracy: float
 
+    def cells(self) -> list[str]:
+        """The figures as they are printed."""
+        return [
+            self.method,
+            f"{self.seconds:.3f}",
+            str(self.iterations),
+            f"{self.objective:.6f}",
+            f"{self.test_loss:.4f}",
+            f"{100 * self.test_accuracy:.2f} %",
+        ]
+
 
 def run_demo(out: Path, *, repeats: int = 3) -> tuple[list[Row], Path]:
     """Train, compare, and write plots and `report.html` into `out`."""
@@ -141,17 +152,7 @@ def _figures(model: SoftmaxRegression, split: dict[str, Any]) -> list[Figure]:
 def _table(rows: list[Row]) -> Table:
     return Table(
         columns=["method", "seconds", "iterations", "objective", "test loss", "test accuracy"],
-        rows=[
-            [
-                row.method,
-                f"{row.seconds:.3f}",
-                str(row.iterations),
-                f"{row.objective:.6f}",
-                f"{row.test_loss:.4f}",
-                f"{100 * row.test_accuracy:.2f} %",
-            ]
-            for row in rows
-        ],
+        rows=[row.cells() for row in rows],
         caption=f"The same split, the same penalty (alpha = {ALPHA:g}), default tolerances; "
         "median time of three fits. A lower objective is a more exact fit.",
     )

@@ -7,6 +7,7 @@ matrix for all classes: ADMM's normal matrix with ρ = κ, so that both share it
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -67,7 +68,7 @@ class Plain:
         return R
 
 
-class _Following:
+class _Following(ABC):
     """Keeps κ and says when it has moved far enough to act."""
 
     def __init__(self) -> None:
@@ -81,9 +82,9 @@ class _Following:
         self.curvature = self._factor(curvature)
         return True
 
+    @abstractmethod
     def _factor(self, curvature: float) -> float:
         """Factorise for about this κ and return the one used."""
-        raise NotImplementedError
 
 
 class Jacobi(_Following):
