@@ -338,6 +338,8 @@ def test_coef_init_is_where_it_starts(solver):
     again = SoftmaxRegression(0.01, solver=solver)
     for form in ((done.coef_, done.intercept_), np.vstack([done.coef_.T, done.intercept_])):
         assert again.fit(X, y, coef_init=form).n_iter_ == 1
+    with pytest.raises(ValueError, match="coef_init must be finite, got NaN"):
+        again.fit(X, y, coef_init=np.full((4, 6), np.nan))
     with pytest.raises(ValueError, match="coef_init must have one of the shapes"):
         again.fit(X, y, coef_init=np.zeros((2, 2)))
 

@@ -48,8 +48,12 @@ def weight_matrix(
                 f"{name} (coef, intercept) must have the shapes {_coef_shapes(d, K)[0]} and "
                 f"({_coef_shapes(d, K)[0][0]},), got {coef.shape} and {intercept.shape}"
             )
+        if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+            raise ValueError(f"{name} must be finite, got NaN or infinity")
         return from_coef(coef, intercept, K, fit_intercept)
     W = np.asarray(weights, dtype=np.float64)
+    if not np.isfinite(W).all():
+        raise ValueError(f"{name} must be finite, got NaN or infinity")
     if W.shape in _coef_shapes(d, K):
         return from_coef(W, 0.0, K, fit_intercept)
     if W.shape == (d, K):

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from admm_softmax import ADMM, LBFGS, SGD, NewtonCG, Problem, operators, run
-from admm_softmax.solvers.least_squares import PCG
+from admm_softmax.solvers.least_squares import PCG, Breakdown
 from tests.problems import make, minimum
 
 TUNED = ADMM(relaxation=1.7, start="smart")
@@ -125,10 +125,15 @@ def test_figures_passes_and_determinism(name):
     np.testing.assert_array_equal(runs[0].W, runs[1].W)
 
 
-@pytest.mark.parametrize("name", [n for n in EVERY if "sgd" not in n])
+@pytest.mark.parametrize("name", [*EVERY, "wide sgd"])
 def test_passes_are_the_reads_of_x(name):
-    X, labels = make(90, 8, 4)
+    wide = name == "wide sgd"
+    X, labels = make(20, 300, 4) if wide else make(90, 8, 4)
     problem = Problem.of(X, labels, 1e-2)
+    if wide:
+        iterate = list(islice(SGD(0.1, 10, preconditioner="gram").iterates(problem, None), 3))[-1]
+        assert iterate.passes == pytest.approx(problem.design.reads)
+        return
     iterate = list(islice(EVERY[name].iterates(problem, None), 8))[-1]
     assert iterate.passes == pytest.approx(problem.design.reads)
 
@@ -175,6 +180,64 @@ def test_a_chain_of_three_and_bad_settings():
     assert np.isnan(rho[4:]).all()
     with pytest.raises(ValueError, match="after must be at least 1 or None, got 0"):
         ADMM().then(LBFGS(), after=0)
+    for bad in ({"following": "lbfgs"}, {"following": LBFGS}):
+        with pytest.raises(TypeError, match="a chain is made of solver objects"):
+            ADMM().then(**bad)
+    with pytest.raises(TypeError, match=r"after must be at least 1 or None, got 2.5"):
+        ADMM().then(LBFGS(), after=2.5)
+
+
+def test_a_sketch_that_exhausts_the_spectrum_still_preconditions(monkeypatch):
+    monkeypatch.setattr("admm_softmax.solvers.least_squares.auto.LARGEST_FACTOR", 10)
+    X, labels = make(25, 60, 3)
+    problem = Problem.of(X, labels, 0.0)
+    for solver in (LBFGS(20, "gram"), NewtonCG(preconditioner="gram")):
+        assert run(problem, solver, tol=1e-5, max_iter=200).status == "converged"
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-8])
+def test_a_sample_that_misses_columns_or_has_few_rows_still_preconditions(alpha):
+    rng = np.random.default_rng(0)
+    rare = np.zeros((500, 30))
+    rare[rng.integers(0, 500, 60), np.arange(60) % 30] = 1.0
+    X = np.column_stack([rng.standard_normal((500, 4)), rare])
+    labels = np.where(rng.random(500) < 0.3, rng.integers(0, 3, 500), np.argmax(X[:, :3], axis=1))
+    problem = Problem.of(X, labels, alpha)
+    best = run(problem, LBFGS(20, "gram"), tol=1e-8, max_iter=2000).iterate.objective
+    for solver in (
+        LBFGS(20, "gram", subsample=20),
+        NewtonCG(200, 1e-3, preconditioner="gram", subsample=100),
+    ):
+        result = run(problem, solver, tol=1e-6, max_iter=2000)
+        assert result.status == "converged"
+        assert result.iterate.objective == pytest.approx(best, abs=1e-4)
+
+
+@pytest.mark.parametrize("flaw", ["zero", "constant", "duplicate", "all zero"])
+def test_a_breakdown_of_the_preconditioner_is_survived(flaw, monkeypatch):
+    monkeypatch.setattr("admm_softmax.solvers.least_squares.auto.LARGEST_FACTOR", 10)
+    X, labels = make(200, 30, 3)
+    X[:, 3] = {"zero": 0.0, "constant": 1.0, "duplicate": X[:, 4], "all zero": 0.0}[flaw]
+    X = 0 * X if flaw == "all zero" else X
+    problem = Problem.of(X, labels, 1e-3, operator=operators.laplacian(30))
+    for solver in (
+        LBFGS(20, "gram"),
+        NewtonCG(preconditioner="gram"),
+        TUNED.then(LBFGS(20, "gram")),
+    ):
+        assert run(problem, solver, tol=1e-5, max_iter=300).status == "converged"
+
+
+def test_jacobi_steps_in_for_a_factorisation_that_fails(monkeypatch, caplog):
+    X, labels = make(90, 8, 4)
+    problem = Problem.of(X, labels, 1e-2)
+
+    def fail(self, rho):
+        raise Breakdown("no such luck")
+
+    monkeypatch.setattr("admm_softmax.solvers.least_squares.auto.AutoStep.factor", fail)
+    assert run(problem, LBFGS(20, "gram"), tol=1e-6, max_iter=300).status == "converged"
+    assert "no such luck; the preconditioner falls back to Jacobi" in caplog.text
 
 
 def test_gram_preconditioning_without_a_factorisation():

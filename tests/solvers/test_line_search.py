@@ -58,6 +58,12 @@ def test_noise_does_not_stop_a_step_whose_slope_is_right():
     assert point is not None
 
 
+def test_huge_slopes_do_not_overflow():
+    evaluate, _ = along(lambda t: 1e200 * (t - 1e-3) ** 2, lambda t: 2e200 * (t - 1e-3))
+    point, _ = search(evaluate, evaluate(np.zeros((1, 1))), np.ones((1, 1)))
+    assert point is not None
+
+
 def test_an_uphill_direction_finds_nothing():
     evaluate, calls = along(lambda t: t, lambda t: 1.0)
     point, t = search(evaluate, evaluate(np.zeros((1, 1))), np.ones((1, 1)))

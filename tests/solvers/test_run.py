@@ -145,6 +145,7 @@ def test_monitoring_does_not_read_the_training_rows(problem, validation):
         ({"time_limit": 0}, "time_limit must be positive or None, got 0"),
         ({"keep": "first"}, "keep must be 'best' or 'last', got 'first'"),
         ({"monitor": "auc"}, "monitor must be 'loss' or 'accuracy', got 'auc'"),
+        ({"W0": np.full((6, 3), np.nan)}, "W0 must be finite, got NaN or infinity"),
         ({"W0": np.zeros((2, 2))}, r"W0 must have the shape \(6, 3\) of W, got \(2, 2\)"),
     ],
 )

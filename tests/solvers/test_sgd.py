@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from admm_softmax import SGD, Problem, run
+from admm_softmax.solvers.named import as_solver
 from admm_softmax.solvers.sgd import _batch_gradient
 from tests.problems import make, minimum
 
@@ -14,7 +16,7 @@ def transcription(X, C, alpha, solver, epochs):
     L2 = np.r_[np.ones(X.shape[1]), 0.0][:, None]
     W = V = np.zeros((T.shape[1], C.shape[1]))
     random = np.random.default_rng(solver.seed)
-    batches = max(1, n // solver.batch_size)
+    batches = int(np.ceil(n / solver.batch_size))
     for _ in range(epochs):
         order = random.permutation(n)
         for b in range(batches):
@@ -47,6 +49,32 @@ def test_batches_of_an_epoch_average_to_the_gradient():
     W = np.random.default_rng(1).standard_normal(problem.shape)
     parts = [_batch_gradient(problem, W, np.arange(i, i + 20)) for i in (0, 20, 40)]
     np.testing.assert_allclose(np.mean(parts, axis=0), problem.at(W).gradient, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "batch_size", "sizes"), [(59, 30, [29, 30]), (59, 20, [19, 20, 20])])
+def test_no_batch_is_larger_than_asked_for(n, batch_size, sizes, monkeypatch):
+    X, y = make(n, 5, 3)
+    problem = Problem.of(X, y, 1e-2)
+    seen = []
+
+    def spy(problem, W, indices):
+        seen.append(len(indices))
+        return np.zeros_like(W)
+
+    monkeypatch.setattr("admm_softmax.solvers.sgd._batch_gradient", spy)
+    next(SGD(batch_size=batch_size).iterates(problem, None))
+    assert seen == sizes
+
+
+@pytest.mark.parametrize("load", [load_wine, load_breast_cancer, load_digits])
+def test_the_named_one_does_not_mind_units(load):
+    X, y = load(return_X_y=True)
+    problem = Problem.of(X, y, 1e-3)
+    solver = as_solver("sgd", problem, tol=1e-4).solver
+    start = problem.objective(np.zeros(problem.shape))
+    result = run(problem, solver, tol=0, max_iter=50)
+    assert result.iterate.objective < 0.2 * start
+    assert result.iterate.accuracy > 0.9
 
 
 def test_an_epoch_is_one_pass_and_seeds_decide():

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from admm_softmax._arrays import Array
+from admm_softmax._checks import check_count
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.base import Chainable, Iterate, Solver
 
@@ -26,8 +27,11 @@ class Chain(Chainable):
     after: int | None = None
 
     def __post_init__(self) -> None:
-        if self.after is not None and self.after < 1:
-            raise ValueError(f"after must be at least 1 or None, got {self.after}")
+        for solver in (self.first, self.second):
+            if isinstance(solver, type) or not hasattr(solver, "iterates"):
+                raise TypeError(f"a chain is made of solver objects, got {solver!r}")
+        if self.after is not None:
+            check_count("after", self.after, "at least 1 or None")
 
     def iterates(self, problem: Problem, W0: Array | None) -> Iterator[Iterate]:
         """Yield the iterates of the first, then those of the second."""

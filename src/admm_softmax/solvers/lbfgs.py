@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from admm_softmax._arrays import Array
+from admm_softmax._checks import check_count
 from admm_softmax.problem import Point, Problem
 from admm_softmax.solvers.base import Chainable, Iterate, measured_at, start_at
 from admm_softmax.solvers.line_search import Plateau, Rule, search
@@ -43,8 +44,7 @@ class LBFGS(Chainable):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.memory < 1:
-            raise ValueError(f"memory must be at least 1, got {self.memory}")
+        check_count("memory", self.memory, "at least 1")
         if self.line_search not in ("wolfe", "armijo"):
             raise ValueError(f"line_search must be 'wolfe' or 'armijo', got {self.line_search!r}")
         check_preconditioner(self.preconditioner, self.subsample)
@@ -71,8 +71,13 @@ class LBFGS(Chainable):
                 if pair is not None:
                     pairs.append(pair)
                 point = new
-            passes, stalled = problem.design.reads - before, plateau(point, new is not None)
-            yield measured_at(point, passes, stalled=stalled, step=length)
+            stalled = plateau(point, new is not None)
+            yield measured_at(
+                plateau.best if stalled else point,
+                problem.design.reads - before,
+                stalled=stalled,
+                step=length,
+            )
 
     def _step(
         self, problem: Problem, point: Point, pairs: deque[_Pair], base: Preconditioner

@@ -70,11 +70,14 @@ class Plateau:
         self.noise = NOISE[itemsize]
         self.objective = self.gradient = np.inf
         self.since = 0
+        self._best: Point | None = None
 
     def __call__(self, point: Point, moved: bool) -> bool:
         """Look at the newest point; True if there is no going on."""
         gradient = float(np.abs(point.gradient).max())
         lower = point.objective < self.objective - self.noise * abs(point.objective)
+        if lower or self._best is None or gradient < self.gradient:
+            self._best = point
         if lower or gradient < self.gradient:
             self.since = 0
             self.objective = min(point.objective, self.objective) if lower else self.objective
@@ -82,6 +85,12 @@ class Plateau:
         else:
             self.since += 1
         return not moved or self.since >= PATIENCE
+
+    @property
+    def best(self) -> Point:
+        """The point of smallest gradient since F last fell by more than its noise."""
+        assert self._best is not None
+        return self._best
 
 
 class _Trial(NamedTuple):
@@ -111,13 +120,17 @@ def _interpolate(low: _Trial, high: _Trial) -> float:
     middle = low.t + 0.5 * width
     if not (np.isfinite(high.value) and np.isfinite(high.slope)):
         return low.t + 0.1 * width
-    d1 = low.slope + high.slope - 3 * (high.value - low.value) / width
-    square = d1**2 - low.slope * high.slope
-    if square < 0:
+    secant = (high.value - low.value) / width
+    # Divided by the largest of the three, so that squares cannot overflow.
+    largest = max(abs(low.slope), abs(high.slope), abs(secant), 1e-300)
+    s0, s1 = low.slope / largest, high.slope / largest
+    d1 = s0 + s1 - 3 * secant / largest
+    square = d1 * d1 - s0 * s1
+    if not square >= 0:
         return middle
     d2 = float(np.sqrt(square))
-    denominator = high.slope - low.slope + 2 * d2
+    denominator = s1 - s0 + 2 * d2
     if denominator == 0:
         return middle
-    t = high.t - width * (high.slope + d2 - d1) / denominator
+    t = high.t - width * (s1 + d2 - d1) / denominator
     return float(np.clip(t, low.t + 0.05 * width, high.t - 0.05 * width))

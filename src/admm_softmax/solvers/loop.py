@@ -74,6 +74,8 @@ def run(
         callbacks = (callbacks,)
     if W0 is not None and np.shape(W0) != problem.shape:
         raise ValueError(f"W0 must have the shape {problem.shape} of W, got {np.shape(W0)}")
+    if W0 is not None and not np.isfinite(W0).all():
+        raise ValueError("W0 must be finite, got NaN or infinity")
     history = History(repr(solver))
     best = _Best(keep if validation is not None else "last", monitor)
     iterator = solver.iterates(problem, W0)

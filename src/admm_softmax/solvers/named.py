@@ -6,7 +6,7 @@
 | `"admm"`      | ADMM, tuned; when it slows, L-BFGS goes on with its factorisation        |
 | `"lbfgs"`     | as "auto"                                                                |
 | `"newton-cg"` | Newton-CG with the same preconditioner                                   |
-| `"sgd"`       | mini-batches of 300, Nesterov momentum, a falling learning rate          |
+| `"sgd"`       | mini-batches of 300, Nesterov momentum, a falling rate, the same preconditioner |
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from admm_softmax.problem import Problem
 from admm_softmax.solvers.admm import ADMM
 from admm_softmax.solvers.base import Solver
 from admm_softmax.solvers.lbfgs import LBFGS
-from admm_softmax.solvers.least_squares import Auto
+from admm_softmax.solvers.least_squares import Auto, Woodbury
 from admm_softmax.solvers.least_squares.auto import LARGEST_FACTOR
 from admm_softmax.solvers.newton_cg import NewtonCG
 from admm_softmax.solvers.preconditioner import Name
@@ -51,16 +51,38 @@ def as_solver(solver: str | Solver, problem: Problem, *, tol: float, seed: int =
         return Choice(solver, "given")
     if solver not in NAMES:
         raise ValueError(f"solver must be one of {NAMES} or a solver object, got {solver!r}")
-    if solver == "sgd":
-        return Choice(SGD(nesterov=True, schedule="sqrt", seed=seed), "asked for by name")
     if solver == "admm":
         tuned = ADMM(rho="auto", relaxation=1.7, start="smart", least_squares=Auto(seed=seed))
         return Choice(tuned.then(LBFGS(20, "gram", seed=seed)), "asked for by name")
     name, subsample, reason = choose_preconditioner(problem, tol)
+    if solver == "sgd":
+        return Choice(_tuned_sgd(problem, name, subsample, seed), reason)
     if solver == "newton-cg":
         newton = NewtonCG(100, None, preconditioner=name, subsample=subsample, seed=seed)
         return Choice(newton, reason)
     return Choice(LBFGS(20, name, subsample=subsample, seed=seed), reason)
+
+
+def _tuned_sgd(problem: Problem, name: Name, subsample: int | None, seed: int) -> SGD:
+    """SGD whose learning rate does not depend on the units of the features.
+
+    Many batches an epoch make noise that a small, falling rate averages out; few of them
+    want long steps, up to 1, which is safe for whole batches. Measured on wine, breast
+    cancer, digits and 20,000 × 50.
+    """
+    if problem.design.n_rows < problem.shape[0]:
+        name = "jacobi"  # the n × n form would read all of X at every step
+    batches = -(-problem.design.n_rows // SGD.batch_size)
+    rate = min(1.0, 8.0 / batches)
+    return SGD(
+        rate if name == "gram" else 0.1 * rate,
+        nesterov=True,
+        schedule="inverse",
+        decay=min(0.3, batches / 200),
+        preconditioner=name,
+        subsample=subsample,
+        seed=seed,
+    )
 
 
 def choose_preconditioner(problem: Problem, tol: float) -> tuple[Name, int | None, str]:
@@ -81,11 +103,11 @@ def choose_preconditioner(problem: Problem, tol: float) -> tuple[Name, int | Non
     (d, K), n = problem.shape, problem.design.n_rows
     entries = getattr(getattr(problem.design, "X", None), "nnz", n * d)
     is_sparse = sp.issparse(getattr(problem.design, "X", None))
-    small = min(n, d)
+    small = min(n, d) if d <= LARGEST_FACTOR or Woodbury.applies(problem) else d
     if small > LARGEST_FACTOR:
         if is_sparse:
-            return "jacobi", None, f"sparse, and min(n, d) = {small} is too large to factor"
-        return "gram", None, f"dense, and min(n, d) = {small} is too large to factor: a sketch"
+            return "jacobi", None, f"sparse, and a matrix of {small} rows is too large to factor"
+        return "gram", None, f"dense, and {small} rows are too many to factor: a sketch"
     rows = min(n, max(ENOUGH_ROWS, 2 * d))
     gram = (rows / n) * entries * small + small**3 / 3
     a_pass = 4.0 * K * entries * THIN * problem.design.dtype.itemsize / 8

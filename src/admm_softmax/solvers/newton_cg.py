@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from admm_softmax._arrays import Array
+from admm_softmax._checks import check_count
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.base import Chainable, Iterate, measured_at, start_at
 from admm_softmax.solvers.line_search import Plateau, search
@@ -43,8 +44,7 @@ class NewtonCG(Chainable):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.cg_max_iter < 1:
-            raise ValueError(f"cg_max_iter must be at least 1, got {self.cg_max_iter}")
+        check_count("cg_max_iter", self.cg_max_iter, "at least 1")
         if self.cg_tol is not None and not 0 < self.cg_tol < 1:
             raise ValueError(f"cg_tol must lie between 0 and 1 or be None, got {self.cg_tol}")
         check_preconditioner(self.preconditioner, self.subsample)
@@ -58,11 +58,15 @@ class NewtonCG(Chainable):
             self.preconditioner, problem, subsample=self.subsample, seed=self.seed
         )
         plateau = Plateau(problem.design.dtype.itemsize)
+        # In float32 a tighter solution of the Newton system would be one of its noise.
+        tightest = 1e-2 if problem.design.dtype.itemsize == 4 else 1e-8
         first_norm = float(np.linalg.norm(point.gradient))
         while True:
             base.refresh(point.curvature)
             norm = float(np.linalg.norm(point.gradient))
-            forcing = self.cg_tol or min(0.1, float(np.sqrt(norm / max(first_norm, 1e-300))))
+            forcing = self.cg_tol or float(
+                np.clip(np.sqrt(norm / max(first_norm, 1e-300)), tightest, 0.1)
+            )
             inner = conjugate_gradients(
                 point.hessian_product, -point.gradient, base, self.cg_max_iter, forcing
             )
@@ -74,10 +78,11 @@ class NewtonCG(Chainable):
                 itemsize=problem.design.dtype.itemsize,
             )
             point = point if new is None else new
+            stalled = plateau(point, new is not None)
             yield measured_at(
-                point,
+                plateau.best if stalled else point,
                 problem.design.reads - before,
-                stalled=plateau(point, new is not None),
+                stalled=stalled,
                 inner_residuals=inner.residuals,
                 step=length,
                 cg_steps=float(len(inner.residuals)),

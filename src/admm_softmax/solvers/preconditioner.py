@@ -7,14 +7,18 @@ matrix for all classes: ADMM's normal matrix with ρ = κ, so that both share it
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from admm_softmax._arrays import Array
+from admm_softmax._checks import check_count
 from admm_softmax.problem import Problem
-from admm_softmax.solvers.least_squares import shared_step
+from admm_softmax.solvers.least_squares import Breakdown, Cholesky, shared_step
+
+logger = logging.getLogger("admm_softmax")
 
 Name: TypeAlias = Literal["none", "jacobi", "gram"]
 NAMES: tuple[Name, ...] = ("none", "jacobi", "gram")
@@ -44,16 +48,31 @@ def make_preconditioner(
     if name == "jacobi":
         return Jacobi(problem)
     if subsample is not None and subsample < problem.design.n_rows:
-        problem = problem.subsample(subsample, seed)
+        return Gram(problem, _compensated(problem, subsample, seed))
     return Gram(problem)
+
+
+def _compensated(problem: Problem, n_rows: int, seed: int) -> Problem:
+    """The problem on some rows, with no column lighter in its Gram matrix than on all.
+
+    A feature that the sample missed would otherwise look free to move, and a sample of
+    fewer rows than columns would leave directions without any weight.
+    """
+    sample = problem.subsample(n_rows, seed)
+    gram = sample.design.gram(sample.weights)
+    whole = problem.design.column_squares(problem.weights)
+    ridge = 1.0 + 0.01 * max(1.0, problem.shape[0] / sample.design.n_rows)
+    gram[np.diag_indices_from(gram)] = ridge * np.maximum(gram.diagonal(), whole)
+    sample.cache["gram"] = gram
+    return sample
 
 
 def check_preconditioner(name: str, subsample: int | None) -> None:
     """Raise unless the settings make sense."""
     if name not in NAMES:
         raise ValueError(f"preconditioner must be one of {NAMES}, got {name!r}")
-    if subsample is not None and subsample < 1:
-        raise ValueError(f"subsample must be at least 1 or None, got {subsample}")
+    if subsample is not None:
+        check_count("subsample", subsample, "at least 1 or None")
 
 
 class Plain:
@@ -107,19 +126,33 @@ class Jacobi(_Following):
 
 
 class Gram(_Following):
-    """κ X̃ᵀΩX̃ + α LᵀL, factorised as ADMM's W-step would (d × d, n × n, or a sketch)."""
+    """κ X̃ᵀΩX̃ + α LᵀL, factorised as ADMM's W-step would (d × d, n × n, or a sketch).
 
-    def __init__(self, problem: Problem) -> None:
+    A `sample` of the problem stands in for it, always d × d. Where nothing can be
+    factorised, Jacobi steps in.
+    """
+
+    def __init__(self, problem: Problem, sample: Problem | None = None) -> None:
         super().__init__()
-        self.step = shared_step(problem)
+        self.problem = problem
+        self.fallback: Jacobi | None = None
+        strategy = None if sample is None else Cholesky()
+        self.step = shared_step(sample or problem, strategy)
 
     def _factor(self, curvature: float) -> float:
         used = self.step.rho
         if used is not None and 1 / REFRESH < curvature / used < REFRESH:
             return used  # what ADMM left behind is close enough
-        self.step.factor(curvature)
+        try:
+            self.step.factor(curvature)
+        except Breakdown as reason:
+            logger.warning("%s; the preconditioner falls back to Jacobi", reason)
+            self.fallback = self.fallback or Jacobi(self.problem)
+            self.fallback.refresh(curvature)
+        else:
+            self.fallback = None
         return curvature
 
     def apply(self, R: Array) -> Array:
         """Solve, or apply the sketch where nothing was factorised."""
-        return self.step.precondition(R)
+        return self.step.precondition(R) if self.fallback is None else self.fallback.apply(R)

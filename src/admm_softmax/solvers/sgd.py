@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from admm_softmax._arrays import Array
+from admm_softmax._checks import check_count, check_real
 from admm_softmax.kernels import rows
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.base import Chainable, Iterate, start_at, unmeasured
@@ -43,8 +44,8 @@ class SGD(Chainable):
         W = W + V
 
     learning_rate : η at the start. The paper's: 0.1 (MNIST), 0.01 (CIFAR-10).
-    batch_size : rows a step; the paper's 300. As many rows as there are, or more, make
-        it (accelerated) gradient descent.
+    batch_size : rows a step at most, evenly cut; the paper's 300. As many rows as there
+        are, or more, make it (accelerated) gradient descent.
     momentum, nesterov : μ in [0, 1); the paper's 0.9, plain.
     schedule, decay : "constant", "inverse" η/(1+δ·epoch), "sqrt" η/√(1+δ·epoch), "cosine"
         (to zero after 1/δ epochs), or a function from epochs to a factor.
@@ -55,7 +56,8 @@ class SGD(Chainable):
         batches, whose momentum may then be close to 1.
     seed : of the shuffling. The same seed gives the same iterates.
 
-    An epoch is one pass. Iterates are measured by `run`, off the clock.
+    An epoch is one pass (with "gram" and fewer rows than columns, two more a step).
+    Iterates are measured by `run`, off the clock.
     """
 
     learning_rate: float = 0.1
@@ -70,13 +72,12 @@ class SGD(Chainable):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {self.batch_size}")
+        check_real("learning_rate", self.learning_rate, "positive", above=0.0)
+        check_count("batch_size", self.batch_size, "at least 1")
         if not 0 <= self.momentum < 1:
             raise ValueError(f"momentum must lie in [0, 1), got {self.momentum}")
-        if isinstance(self.schedule, str) and self.schedule not in SCHEDULES:
+        known = isinstance(self.schedule, str) and self.schedule in SCHEDULES
+        if not known and not callable(self.schedule):
             raise ValueError(
                 f"schedule must be one of {sorted(SCHEDULES)} or a function, got {self.schedule!r}"
             )
@@ -97,9 +98,11 @@ class SGD(Chainable):
         random = np.random.default_rng(self.seed)
         epoch = 0
         while True:
+            before = problem.design.reads
             W, V = self._epoch(problem, W, V, base, random, epoch)
             epoch += 1
-            yield unmeasured(W, passes + epoch, learning_rate=self._rate(epoch))
+            passes += problem.design.reads - before
+            yield unmeasured(W, round(passes, 9), learning_rate=self._rate(epoch))
 
     def _epoch(
         self,
@@ -111,7 +114,7 @@ class SGD(Chainable):
         epoch: int,
     ) -> tuple[Array, Array]:
         n = problem.design.n_rows
-        batches = max(1, n // self.batch_size)
+        batches = -(-n // self.batch_size)
         order = random.permutation(n) if batches > 1 else None
         for b in range(batches):
             ahead = W + self.momentum * V if self.nesterov else W

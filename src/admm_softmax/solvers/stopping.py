@@ -23,9 +23,10 @@ class Status(StrEnum):
 
 
 _REMEDIES = {
-    Status.ITERATION_LIMIT: "Increase max_iter, loosen tol, or regularise more (larger alpha).",
+    Status.ITERATION_LIMIT: "Increase max_iter, loosen tol, regularise more (larger alpha), "
+    "or use solver='auto'.",
     Status.TIME_LIMIT: "Increase time_limit or loosen tol.",
-    Status.STALLED: "tol is below what rounding allows: loosen it, scale the features, or use "
-    "float64 data.",
-    Status.DIVERGED: "Scale the features, or use rho='auto' or a larger alpha.",
+    Status.STALLED: "No step lowers the objective any more, usually because of rounding: loosen "
+    "tol, scale the features, use float64 data, or another solver or preconditioner.",
+    Status.DIVERGED: "Scale the features, use rho='auto' (ADMM) or a smaller learning_rate (SGD).",
 }

@@ -36,14 +36,22 @@ def sparse_inverse(matrix: Any) -> Callable[[Any], Array]:
             raise Breakdown("the penalty is singular: a column has none")
         inverse = sp.diags_array(1.0 / diagonal)
         return lambda V: inverse @ V
+    # Scaled to a unit diagonal, so that the pivots speak of singularity and not of units.
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    D = sp.diags_array(scale)
     try:
-        lu = splu(sp.csc_array(matrix), permc_spec="MMD_AT_PLUS_A")
+        lu = splu(sp.csc_array(D @ matrix @ D), permc_spec="MMD_AT_PLUS_A")
     except RuntimeError as error:
         raise Breakdown("the penalty is singular") from error
     pivots = np.abs(lu.U.diagonal())
     if pivots.min() < 1e-14 * pivots.max():
         raise Breakdown("the penalty is singular to rounding")
-    return lambda V: np.asarray(lu.solve(V.toarray() if sp.issparse(V) else np.asarray(V)))
+
+    def solve(V: Any) -> Array:
+        dense = V.toarray() if sp.issparse(V) else np.asarray(V)
+        return np.asarray(D @ lu.solve(D @ dense))
+
+    return solve
 
 
 class WStep(Protocol):

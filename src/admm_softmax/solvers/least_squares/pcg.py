@@ -13,6 +13,9 @@ from admm_softmax._arrays import Array
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.least_squares.base import EPS, Solution, sparse_inverse
 
+#: The part of the largest eigenvalue that a sketch may not see.
+UNKNOWN = 1e-8
+
 
 @dataclass(frozen=True)
 class PCG:
@@ -73,7 +76,13 @@ class PCGStep:
         The Gram matrix scaled by E = diag(G)^(−1/2) is ≈ U(Λ − λ_r)Uᵀ + λ_r I, or I without
         a sketch; so Δ = ρ λ_r diag(G) + α LᵀL, a sparse matrix.
         """
-        rest = max(float(self.values[-1]), EPS) if len(self.values) else 1.0
+        # A sketch that exhausts the spectrum has λ_r ≈ 0: beyond it nothing is known, and a
+        # preconditioner must not claim that nothing is there.
+        rest = (
+            max(float(self.values[-1]), UNKNOWN * float(self.values[0]), EPS)
+            if len(self.values)
+            else 1.0
+        )
         penalty = self.problem.penalty.alpha * self.problem.penalty.LtL
         self.delta_inverse = sparse_inverse(sp.diags_array(rho * rest * self.squares) + penalty)
         self.rho = rho

@@ -31,6 +31,18 @@ class Woodbury:
     intercept uncoupled from the features in L.
     """
 
+    @staticmethod
+    def applies(problem: Problem) -> bool:
+        """Whether the penalty is nonsingular on the features, as the formula needs."""
+        d = problem.design.n_features - problem.design.intercept
+        if not problem.penalty.alpha > 0:
+            return False
+        try:
+            sparse_inverse(problem.penalty.LtL[:d, :d])
+        except Breakdown:
+            return False
+        return True
+
     def prepare(self, problem: Problem) -> WoodburyStep:
         """Form 𝒦 with one read of X."""
         return WoodburyStep(problem)
