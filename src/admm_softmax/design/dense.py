@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import blas, qr
 
 from admm_softmax._arrays import Array
-from admm_softmax._parallel import blas_threads
+from admm_softmax._parallel import blas_threads, ordered_map
 from admm_softmax.design.base import BLOCK_BYTES, Design, as_floating
 
 #: Rows of X converted to float64 at a time for the Gram matrix and for QR.
@@ -59,7 +59,13 @@ class DenseDesign(Design):
     def column_squares(self, weights: Array) -> Array:
         """Σᵢ wᵢ x̃ᵢⱼ² for every column j."""
         self.reads += 1
-        return np.asarray(sum(np.einsum("ij,ij->j", P, P) for P in self._panels(weights)))
+
+        def part(rows: slice) -> Array:
+            squares = np.square(self.X[rows])
+            return np.asarray(weights[rows].astype(self.dtype) @ squares, dtype=np.float64)
+
+        total = np.sum(ordered_map(part, self.partition(), self.n_threads), axis=0)
+        return np.append(total, weights.sum()) if self.intercept else np.asarray(total)
 
     def outer(self, inverse_penalty: Callable[[Any], Array]) -> Array:
         """X P Xᵀ, n × n."""

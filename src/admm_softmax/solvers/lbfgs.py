@@ -20,6 +20,9 @@ from admm_softmax.solvers.preconditioner import (
     make_preconditioner,
 )
 
+#: The pairs make up for a κ that is off by so much; a factorisation costs several passes.
+REFRESH = 4.0
+
 
 @dataclass(frozen=True)
 class LBFGS(Chainable):
@@ -55,7 +58,11 @@ class LBFGS(Chainable):
         point = problem.at(start_at(problem, W0))
         yield measured_at(point, problem.design.reads - before, step=0.0)
         base = make_preconditioner(
-            self.preconditioner, problem, subsample=self.subsample, seed=self.seed
+            self.preconditioner,
+            problem,
+            subsample=self.subsample,
+            seed=self.seed,
+            refresh=REFRESH,
         )
         pairs: deque[_Pair] = deque(maxlen=self.memory)
         plateau = Plateau(problem.design.dtype.itemsize)

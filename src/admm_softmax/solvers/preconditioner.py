@@ -23,7 +23,7 @@ logger = logging.getLogger("admm_softmax")
 Name: TypeAlias = Literal["none", "jacobi", "gram"]
 NAMES: tuple[Name, ...] = ("none", "jacobi", "gram")
 
-#: κ is followed when it has fallen (or risen) by this factor.
+#: κ is followed when it has fallen or risen by this factor, unless a solver says otherwise.
 REFRESH = 2.0
 #: Probabilities that are all saturated have no curvature; the matrix must stay definite.
 SMALLEST_CURVATURE = 1e-8
@@ -40,16 +40,21 @@ class Preconditioner(Protocol):
 
 
 def make_preconditioner(
-    name: Name, problem: Problem, *, subsample: int | None = None, seed: int = 0
+    name: Name,
+    problem: Problem,
+    *,
+    subsample: int | None = None,
+    seed: int = 0,
+    refresh: float = REFRESH,
 ) -> Preconditioner:
     """Build a preconditioner; `subsample` rows make the Gram matrix instead of all."""
     if name == "none":
         return Plain()
     if name == "jacobi":
-        return Jacobi(problem)
+        return Jacobi(problem, refresh)
     if subsample is not None and subsample < problem.design.n_rows:
-        return Gram(problem, _compensated(problem, subsample, seed))
-    return Gram(problem)
+        return Gram(problem, refresh, _compensated(problem, subsample, seed))
+    return Gram(problem, refresh)
 
 
 def _compensated(problem: Problem, n_rows: int, seed: int) -> Problem:
@@ -90,13 +95,14 @@ class Plain:
 class _Following(ABC):
     """Keeps κ and says when it has moved far enough to act."""
 
-    def __init__(self) -> None:
+    def __init__(self, refresh: float) -> None:
+        self.factor = refresh
         self.curvature = 0.0
 
     def refresh(self, curvature: float) -> bool:
-        """Refactor when κ has halved or doubled."""
+        """Refactor when κ has moved far enough."""
         curvature = max(curvature, SMALLEST_CURVATURE)
-        if self.curvature and 1 / REFRESH < curvature / self.curvature < REFRESH:
+        if self.curvature and 1 / self.factor < curvature / self.curvature < self.factor:
             return False
         self.curvature = self._factor(curvature)
         return True
@@ -109,8 +115,8 @@ class _Following(ABC):
 class Jacobi(_Following):
     """The diagonal of κ X̃ᵀΩX̃ + α LᵀL. One read of X to set up."""
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__()
+    def __init__(self, problem: Problem, refresh: float = REFRESH) -> None:
+        super().__init__(refresh)
         self.squares = problem.design.column_squares(problem.weights)
         self.penalty = problem.penalty.alpha * problem.penalty.LtL.diagonal()
 
@@ -132,8 +138,10 @@ class Gram(_Following):
     factorised, Jacobi steps in.
     """
 
-    def __init__(self, problem: Problem, sample: Problem | None = None) -> None:
-        super().__init__()
+    def __init__(
+        self, problem: Problem, refresh: float = REFRESH, sample: Problem | None = None
+    ) -> None:
+        super().__init__(refresh)
         self.problem = problem
         self.fallback: Jacobi | None = None
         strategy = None if sample is None else Cholesky()
@@ -141,7 +149,7 @@ class Gram(_Following):
 
     def _factor(self, curvature: float) -> float:
         used = self.step.rho
-        if used is not None and 1 / REFRESH < curvature / used < REFRESH:
+        if used is not None and 1 / self.factor < curvature / used < self.factor:
             return used  # what ADMM left behind is close enough
         try:
             self.step.factor(curvature)
