@@ -138,7 +138,6 @@ class Problem:
 
         def hessian_product(V: Array) -> Array:
             inner = self.design.fold(V, rows.hessian_product, (P, self.weights)).product
-            assert inner is not None
             return inner + self.penalty.hessian_product(V)
 
         return Linearisation(**self._point(W, fold), hessian_product=hessian_product)
@@ -155,17 +154,14 @@ class Problem:
 
     def gram_product(self, V: Array) -> Array:
         """X̃ᵀ diag(w) X̃ V. One read."""
-        product = self.design.fold(V, rows.weigh, (self.weights,)).product
-        assert product is not None
-        return product
+        return self.design.fold(V, rows.weigh, (self.weights,)).product
 
     def subsample(self, n_rows: int, seed: int) -> Problem:
         """The same problem on rows drawn at random, without those of weight zero."""
         candidates = np.flatnonzero(self.weights)
         count = min(n_rows, len(candidates))
         drawn = np.sort(np.random.default_rng(seed).choice(candidates, count, replace=False))
-        weights, design = self.weights[drawn], self.design.take(drawn)
-        design.n_threads = self.design.n_threads
+        weights, design = self.weights[drawn], self.design.take(drawn, self.design.n_threads)
         total = float(weights.sum())
         return replace(
             self,
@@ -177,7 +173,6 @@ class Problem:
         )
 
     def _point(self, W: Array, fold: Fold) -> dict[str, Any]:
-        assert fold.product is not None
         loss, accuracy, curvature = (float(x) for x in fold.sums)
         return {
             "W": W,

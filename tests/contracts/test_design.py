@@ -101,6 +101,15 @@ def test_outer(form):
     np.testing.assert_allclose(K_matrix, dense @ (P @ dense.T), rtol=tol, atol=100 * tol)
 
 
+def test_outer_by_panels_and_a_fold_without_a_product(monkeypatch):
+    X = matrix().astype(np.float32)
+    design = as_design(X)
+    whole = design.outer(lambda V: 2.0 * V)
+    monkeypatch.setattr("admm_softmax.design.dense.PANEL_BYTES", 8 * D * 50)
+    np.testing.assert_allclose(design.outer(lambda V: 2.0 * V), whole, rtol=1e-12, atol=1e-14)
+    assert design.fold(np.zeros((D + 1, K)), rows.predict).product.shape == (D + 1, 0)
+
+
 def test_panels_of_any_size_give_the_same_gram_and_triangle(monkeypatch):
     design = as_design(matrix())
     w = np.full(N, 1 / N)

@@ -26,9 +26,12 @@ GROUP_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Fold:
-    """What one read of X returns: Σ_b X_bᵀ R_b, the new rows, and the summed scalars."""
+    """What one read of X returns: Σ_b X_bᵀ R_b, the new rows, and the summed scalars.
 
-    product: Array | None
+    Where the kernel had no R, `product` has no columns.
+    """
+
+    product: Array
     rows: tuple[Array, ...]
     sums: Array
 
@@ -94,8 +97,8 @@ class Design(ABC):
         """X P Xᵀ without the constant column, P given by its action on Xᵀ. One read."""
 
     @abstractmethod
-    def take(self, indices: Array) -> Design:
-        """A design of some rows, copied, single-threaded. Part of a read."""
+    def take(self, indices: Array, n_threads: int = 1) -> Design:
+        """A design of some rows, copied. Part of a read."""
 
     def fold(self, W: Array, kernel: Kernel, rows: Sequence[Array] = ()) -> Fold:
         """Run `kernel` over every block of X̃ W and sum X̃_bᵀ R_b. One read."""
@@ -125,10 +128,13 @@ class Design(ABC):
         parts = ordered_map(work, groups, self.n_threads if len(blocks) > 1 else 1)
         products = [product for product, _ in parts if product is not None]
         return Fold(
-            product=sum(products[1:], start=products[0]) if products else None,
+            product=sum(products[1:], start=products[0]) if products else self._no_product(),
             rows=outputs.arrays,
             sums=np.asarray(sum(sums for _, sums in parts)),
         )
+
+    def _no_product(self) -> Array:
+        return np.zeros((self.n_features, 0))
 
     def partition(self) -> list[slice]:
         """The fixed cut of the rows into blocks."""

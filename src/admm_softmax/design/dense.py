@@ -70,14 +70,20 @@ class DenseDesign(Design):
     def outer(self, inverse_penalty: Callable[[Any], Array]) -> Array:
         """X P Xᵀ, n × n."""
         self.reads += 1
-        X = self.X.astype(np.float64, copy=False)
+        K = np.empty((self.n_rows, self.n_rows))
+        size = max(1, PANEL_BYTES // (8 * self.X.shape[1]))
+        cuts = [slice(i, i + size) for i in range(0, self.n_rows, size)]
         with blas_threads(self.n_threads):
-            return np.asarray(X @ inverse_penalty(X.T))
+            for columns in cuts:
+                V = inverse_penalty(self.X[columns].T.astype(np.float64, copy=False))
+                for rows in cuts:
+                    K[rows, columns] = self.X[rows].astype(np.float64, copy=False) @ V
+        return K
 
-    def take(self, indices: Array) -> DenseDesign:
+    def take(self, indices: Array, n_threads: int = 1) -> DenseDesign:
         """Some rows, copied."""
         self.reads += len(indices) / self.n_rows
-        return DenseDesign(self.X[indices], intercept=self.intercept, n_threads=1)
+        return DenseDesign(self.X[indices], intercept=self.intercept, n_threads=n_threads)
 
     def _panels(self, weights: Array, at_least: int = 1) -> Any:
         """Rows √wᵢ x̃ᵢ in float64, a panel at a time, in C order."""

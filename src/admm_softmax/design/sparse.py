@@ -95,10 +95,10 @@ class SparseDesign(Design):
             K[:, i : i + size] = product.toarray() if sp.issparse(product) else product
         return K
 
-    def take(self, indices: Array) -> SparseDesign:
+    def take(self, indices: Array, n_threads: int = 1) -> SparseDesign:
         """Some rows, copied."""
         self.reads += len(indices) / self.n_rows
-        return SparseDesign(self.X[indices], intercept=self.intercept, n_threads=1)
+        return SparseDesign(self.X[indices], intercept=self.intercept, n_threads=n_threads)
 
     def _scaled(self, factor: Array) -> Any:
         return sp.csr_array(sp.diags_array(factor) @ self.X.astype(np.float64))

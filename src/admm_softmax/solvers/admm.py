@@ -89,7 +89,6 @@ class ADMM(Chainable):
         if not W.any():
             return _State(W, np.zeros((problem.design.n_rows, K)), W, W, True)
         fold = problem.design.fold(W, rows.start, (problem.labels, problem.weights))
-        assert fold.product is not None
         A, B = fold.product[:, :K], fold.product[:, K:]
         (Z,) = fold.rows
         return _State(W, Z, np.zeros((d, K)) if dual_is_zero else A, B, dual_is_zero)
@@ -103,7 +102,6 @@ class ADMM(Chainable):
             kernel = partial(rows.misfit, rho=rho, dual_is_zero=state.dual_is_zero)
             rows_in = (problem.labels, problem.weights, state.Z)
             misfit = problem.design.fold(W, kernel, rows_in).product
-            assert misfit is not None
             W = W + step.solve(misfit - problem.penalty.gradient(W), W).W
         return W, 0.0 if solution.residual is None else solution.residual
 
@@ -116,7 +114,6 @@ class ADMM(Chainable):
             solve=pick_zstep(*state.Z.shape),
         )
         fold = problem.design.fold(W, kernel, (problem.labels, problem.weights, state.Z))
-        assert fold.product is not None
         K = problem.n_classes
         return _Outcome(fold.rows[0], fold.product[:, :K], fold.product[:, K:], fold.sums)
 

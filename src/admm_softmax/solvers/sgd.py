@@ -140,5 +140,4 @@ def _batch_gradient(problem: Problem, W: Array, indices: Array) -> Array:
     weights = problem.weights[indices] * (problem.design.n_rows / len(indices))
     batch = problem.design.take(indices)
     product = batch.fold(W, rows.gradient, (problem.labels[indices], weights)).product
-    assert product is not None
     return product + problem.penalty.gradient(W)

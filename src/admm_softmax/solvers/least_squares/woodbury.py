@@ -72,7 +72,7 @@ class WoodburyStep:
             else:
                 self.mean = problem.design.fold(
                     np.zeros((design.n_features, 0)), rows.hand_over, (problem.weights[:, None],)
-                ).product[: self.d]  # type: ignore[index]
+                ).product[: self.d]
                 K -= problem.weights @ K
                 K -= (K @ problem.weights)[:, None]
         self.K = self.root[:, None] * K * self.root
@@ -137,7 +137,6 @@ class WoodburyStep:
     def _transposed(self, R: Array) -> Array:
         design = self.problem.design
         product = design.fold(np.zeros((design.n_features, 0)), rows.hand_over, (R,)).product
-        assert product is not None
         if self.centred:
             product[:-1] -= self.mean * product[-1]
         return product
