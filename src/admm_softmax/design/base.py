@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from admm_softmax._arrays import Array
 from admm_softmax._parallel import check_threads, ordered_map
+from admm_softmax.kernels import choice
 
 #: kernel(scores, *rows) -> (R or None, new_rows, sums); see `admm_softmax.kernels`.
 Kernel: TypeAlias = Callable[..., tuple[Array | None, tuple[Array, ...], Array]]
@@ -19,7 +21,7 @@ Kernel: TypeAlias = Callable[..., tuple[Array | None, tuple[Array, ...], Array]]
 #: Bytes of X in one block: small enough for a core's cache, large enough for BLAS.
 BLOCK_BYTES = 1 << 20
 #: At most so many groups of blocks are summed separately, whatever the thread count.
-MAX_GROUPS = 64
+MAX_GROUPS = 16
 #: What those partial sums may occupy together.
 GROUP_BYTES = 256 << 20
 
@@ -103,50 +105,46 @@ class Design(ABC):
     def fold(self, W: Array, kernel: Kernel, rows: Sequence[Array] = ()) -> Fold:
         """Run `kernel` over every block of X̃ W and sum X̃_bᵀ R_b. One read."""
         self.reads += 1
-        blocks = self.partition()
-        groups = self._groups(blocks, W)
-        W_data = np.ascontiguousarray(W, dtype=self.dtype)
-        outputs = _RowOutputs(self.n_rows)
+        groups = self._groups(W)
+        worker = self._worker(np.asarray(W), kernel, rows, len(groups))
+        parts = ordered_map(worker.run, list(enumerate(groups)), self.n_threads)
+        return Fold(worker.product(), worker.outputs.arrays, np.asarray(sum(parts)))
 
-        def work(group: Sequence[slice]) -> tuple[Array | None, Array]:
-            product: Array | None = None
-            sums: Array | float = 0.0
-            for rows_b in group:
-                R, new_rows, sums_b = kernel(
-                    self._scores(rows_b, W_data), *[array[rows_b] for array in rows]
-                )
-                outputs.store(rows_b, new_rows)
-                sums = sums + sums_b
-                if R is not None:
-                    part = self._transpose_product(rows_b, R)
-                    if product is None:
-                        product = part
-                    else:
-                        product += part
-            return product, np.asarray(sums)
+    def _worker(self, W: Array, kernel: Kernel, rows: Sequence[Array], n_groups: int) -> Worker:
+        """What folds the groups of one pass; this one by BLAS, block by block."""
+        return BlasWorker(self, W, self._row_kernel(kernel, W), rows, n_groups)
 
-        parts = ordered_map(work, groups, self.n_threads if len(blocks) > 1 else 1)
-        products = [product for product, _ in parts if product is not None]
-        return Fold(
-            product=sum(products[1:], start=products[0]) if products else self._no_product(),
-            rows=outputs.arrays,
-            sums=np.asarray(sum(sums for _, sums in parts)),
-        )
+    def _row_kernel(self, kernel: Kernel, W: Array) -> Kernel:
+        """The kernel, or its compiled twin where the scores are many."""
+        if not self.compiles(W.shape[1]):
+            return kernel
+        from admm_softmax.kernels.compiled import programs  # noqa: PLC0415  (loads Numba)
 
-    def _no_product(self) -> Array:
-        return np.zeros((self.n_features, 0))
+        return partial(programs.run, kernel) if programs.Program.knows(kernel) else kernel
+
+    def compiles(self, n_classes: int) -> bool:
+        """Whether passes over so many classes are worth loading compiled code for."""
+        return choice.repays_compiling(self.n_rows, self.entries, n_classes)
+
+    @property
+    @abstractmethod
+    def entries(self) -> int:
+        """How many entries of X are stored."""
+
+    def _groups(self, W: Array) -> list[slice]:
+        """The fixed cut of the rows into groups, each summed on its own by one thread."""
+        size = max(1, self.block_rows())
+        n_blocks = -(-self.n_rows // size)
+        # A kernel's R may be twice as wide as W (ADMM's is).
+        by_memory = GROUP_BYTES // max(1, 16 * W.size)
+        count = int(min(n_blocks, MAX_GROUPS, max(4, by_memory)))
+        cuts = np.linspace(0, n_blocks, count + 1).astype(int) * size
+        return [slice(int(i), int(min(j, self.n_rows))) for i, j in pairwise(cuts)]
 
     def partition(self) -> list[slice]:
         """The fixed cut of the rows into blocks."""
         size = max(1, self.block_rows())
         return [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]
-
-    def _groups(self, blocks: list[slice], W: Array) -> list[list[slice]]:
-        # A kernel's R may be twice as wide as W (ADMM's is).
-        by_memory = GROUP_BYTES // max(1, 16 * W.size)
-        count = int(min(len(blocks), MAX_GROUPS, max(4, by_memory)))
-        cuts = np.linspace(0, len(blocks), count + 1).astype(int)
-        return [blocks[i:j] for i, j in pairwise(cuts)]
 
     def _scores(self, rows: slice, W: Any) -> Array:
         """X̃_b W in float64: the product in the data's precision, all after it in double."""
@@ -172,14 +170,76 @@ def as_floating(X: Any) -> Any:
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
-class _RowOutputs:
+class Worker(ABC):
+    """One pass in the making: runs on groups of rows, in any order and in parallel."""
+
+    outputs: RowOutputs
+
+    @abstractmethod
+    def run(self, numbered: tuple[int, slice]) -> Array:
+        """Fold the rows of one group, and return its sums."""
+
+    @abstractmethod
+    def product(self) -> Array:
+        """Σ X̃_bᵀ R_b over all groups, added up in their order; d × 0 without an R."""
+
+
+class BlasWorker(Worker):
+    """Multiplies block by block with `@`, on whatever a block is."""
+
+    def __init__(
+        self, design: Design, W: Array, kernel: Kernel, rows: Sequence[Array], n_groups: int
+    ) -> None:
+        self.design, self.kernel, self.rows = design, kernel, rows
+        self.W = np.ascontiguousarray(W, dtype=design.dtype)
+        self.outputs = RowOutputs(design.n_rows)
+        self.parts: list[Array | None] = [None] * n_groups
+
+    def run(self, numbered: tuple[int, slice]) -> Array:
+        """Product, kernel, transposed product for every block of the group."""
+        index, group = numbered
+        design, size = self.design, self.design.block_rows()
+        sums: Array | float = 0.0
+        for i in range(group.start, group.stop, size):
+            rows_b = slice(i, min(i + size, group.stop))
+            scores = design._scores(rows_b, self.W)
+            R, new_rows, sums_b = self.kernel(scores, *[array[rows_b] for array in self.rows])
+            self.outputs.store(rows_b, new_rows)
+            sums = sums + sums_b
+            if R is not None:
+                part, kept = design._transpose_product(rows_b, R), self.parts[index]
+                if kept is None:
+                    self.parts[index] = part
+                else:
+                    kept += part
+        return np.asarray(sums)
+
+    def product(self) -> Array:
+        """The sum of the groups' parts, written over the first."""
+        parts = [part for part in self.parts if part is not None]
+        if not parts:
+            return np.zeros((self.design.n_features, 0))
+        total, *others = parts
+        for other in others:
+            total += other
+        return total
+
+
+class RowOutputs:
     """Arrays of n rows, filled block by block; shapes are learnt from the first block."""
 
     def __init__(self, n_rows: int) -> None:
         self.n_rows = n_rows
         self.arrays: tuple[Array, ...] = ()
 
+    def prepare(self, n_columns: int) -> Array:
+        """One array of so many columns, for a worker that writes rows where they belong."""
+        array = np.empty((self.n_rows, n_columns))
+        self.arrays = (array,) if n_columns else ()
+        return array
+
     def store(self, rows: slice, new_rows: tuple[Array, ...]) -> None:
+        """Put a block's new rows in their place."""
         if new_rows and not self.arrays:
             arrays = tuple(np.empty((self.n_rows, *a.shape[1:])) for a in new_rows)
             # Two threads may both arrive first; setdefault is atomic, so one pair wins.

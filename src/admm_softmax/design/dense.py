@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import blas, qr
 
 from admm_softmax._arrays import Array
 from admm_softmax._parallel import blas_threads, ordered_map
-from admm_softmax.design.base import BLOCK_BYTES, Design, as_floating
+from admm_softmax.design.base import (
+    BLOCK_BYTES,
+    Design,
+    Kernel,
+    RowOutputs,
+    Worker,
+    as_floating,
+)
+from admm_softmax.kernels.choice import FUSED_CLASSES
+
+if TYPE_CHECKING:
+    from admm_softmax.kernels.compiled.programs import Program
+
+#: Bytes of X that go through both products of a compiled pass together.
+FUSED_BYTES = 512 << 10
 
 #: Rows of X converted to float64 at a time for the Gram matrix and for QR.
 PANEL_BYTES = 64 << 20
@@ -26,6 +40,7 @@ class DenseDesign(Design):
         X = as_floating(X)
         super().__init__(X.shape, X.dtype, intercept, n_threads)
         self.X = X
+        self.buffers: dict[tuple[int, int], Any] = {}
 
     def block(self, rows: slice) -> Any:
         """Rows of X: a view."""
@@ -34,6 +49,23 @@ class DenseDesign(Design):
     def block_rows(self) -> int:
         """As many rows as fit a megabyte, at least 64."""
         return int(max(64, BLOCK_BYTES // max(1, self.X.shape[1] * self.X.itemsize)))
+
+    @property
+    def entries(self) -> int:
+        """All of them."""
+        return int(self.X.size)
+
+    def _worker(self, W: Array, kernel: Kernel, rows: Sequence[Array], n_groups: int) -> Worker:
+        """One compiled pass for few classes; BLAS for many, and for X in Fortran order."""
+        K = W.shape[1] or rows[0].shape[1]
+        flags = self.X.flags
+        in_order = flags.c_contiguous and flags.aligned and self.X.dtype.isnative
+        if in_order and K <= FUSED_CLASSES and self.compiles(K):
+            from admm_softmax.kernels.compiled.programs import Program  # noqa: PLC0415
+
+            if Program.knows(kernel):
+                return FusedWorker(self, W, Program.of(kernel, rows, W.shape[1]), n_groups)
+        return super()._worker(W, kernel, rows, n_groups)
 
     def gram(self, weights: Array) -> Array:
         """X̃ᵀ diag(w) X̃ by symmetric rank-k updates: half the work of a full product."""
@@ -97,6 +129,54 @@ class DenseDesign(Design):
             if self.intercept:
                 panel[:, -1] = part[:, 0]
             yield panel
+
+
+class FusedWorker(Worker):
+    """Both products and the row kernel in one compiled loop, a few rows at a time.
+
+    What a pass adds up in is kept by the design for the next one: fresh memory would cost
+    more than the additions.
+    """
+
+    def __init__(self, design: DenseDesign, W: Array, program: Program, n_groups: int) -> None:
+        # Loads Numba: not before a problem is large enough.
+        from admm_softmax.kernels.compiled import folds, thin  # noqa: PLC0415
+
+        X, d = design.X, design.X.shape[1]
+        self.fold, self.design, self.program = folds.fold_dense, design, program
+        self.lead = thin.lead_of(X)
+        self.Wt = thin.transposed(W[:d], X.dtype, self.lead)
+        self.bias = np.ascontiguousarray(W[d] if design.intercept else np.zeros(W.shape[1]))
+        self.width = int(np.clip(FUSED_BYTES // (d * X.itemsize), 16, 64)) // 4 * 4
+        self.outputs = RowOutputs(design.n_rows)
+        self.new_rows = self.outputs.prepare(program.n_new)
+        self.key = (n_groups, program.n_results)
+        kept = design.buffers.pop(self.key, None)
+        if kept is None:
+            parts = [
+                thin.aligned(program.n_results, self.lead + d, X.dtype) for _ in range(n_groups)
+            ]
+            kept = parts, np.empty((n_groups, program.n_results, design.n_features))
+        self.parts, self.totals = kept
+
+    def run(self, numbered: tuple[int, slice]) -> Array:
+        """One call of the compiled loop."""
+        index, group = numbered
+        program, design = self.program, self.design
+        sums, total = np.zeros(program.n_sums), self.totals[index]
+        total[:] = 0.0
+        self.fold(
+            design.X, self.lead, group.start, group.stop, self.width, self.Wt, self.bias,
+            design.intercept, program.code, program.settings, program.codes, program.soft,
+            program.weights, program.state, self.new_rows, self.parts[index], total, sums,
+        )  # fmt: skip
+        return sums
+
+    def product(self) -> Array:
+        """The sum over the groups, and the buffers back to the design."""
+        total = self.totals.sum(axis=0)
+        self.design.buffers[self.key] = (self.parts, self.totals)
+        return np.ascontiguousarray(total.T)
 
 
 def _mirror_upper(G: Array, size: int = 512) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,11 +11,24 @@ from scipy.linalg import qr
 
 from admm_softmax._arrays import Array
 from admm_softmax._parallel import blas_threads
-from admm_softmax.design.base import BLOCK_BYTES, Design, as_floating
+from admm_softmax.design.base import (
+    BLOCK_BYTES,
+    Design,
+    Kernel,
+    RowOutputs,
+    Worker,
+    as_floating,
+)
+
+if TYPE_CHECKING:
+    from admm_softmax.kernels.compiled.programs import Program
 
 #: A block's product with its transpose is a dense d × K matrix, so blocks are few.
 MAX_BLOCKS = 64
 
+
+#: Rows that go through a compiled pass together.
+FUSED_ROWS = 32
 
 #: What a dense panel of some rows may occupy.
 PANEL_BYTES = 64 << 20
@@ -48,6 +61,20 @@ class SparseDesign(Design):
         """As many rows as hold a megabyte of entries, and few enough blocks."""
         a_row = max(1, self.X.nnz // max(1, self.n_rows)) * (self.X.dtype.itemsize + 4)
         return int(max(64, BLOCK_BYTES // a_row, -(-self.n_rows // MAX_BLOCKS)))
+
+    @property
+    def entries(self) -> int:
+        """Those that are stored."""
+        return int(self.X.nnz)
+
+    def _worker(self, W: Array, kernel: Kernel, rows: Sequence[Array], n_groups: int) -> Worker:
+        """One compiled pass, where it pays."""
+        if self.compiles(W.shape[1] or rows[0].shape[1]):
+            from admm_softmax.kernels.compiled.programs import Program  # noqa: PLC0415
+
+            if Program.knows(kernel):
+                return CsrWorker(self, W, Program.of(kernel, rows, W.shape[1]), n_groups)
+        return super()._worker(W, kernel, rows, n_groups)
 
     def gram(self, weights: Array) -> Array:
         """X̃ᵀ diag(w) X̃: a sparse product, then dense because it fills in."""
@@ -102,3 +129,35 @@ class SparseDesign(Design):
 
     def _scaled(self, factor: Array) -> Any:
         return sp.csr_array(sp.diags_array(factor) @ self.X.astype(np.float64))
+
+
+class CsrWorker(Worker):
+    """Both products and the row kernel in one compiled loop over the stored entries."""
+
+    def __init__(self, design: SparseDesign, W: Array, program: Program, n_groups: int) -> None:
+        # Loads Numba: not before a problem is large enough.
+        from admm_softmax.kernels.compiled import folds  # noqa: PLC0415
+
+        d = design.X.shape[1]
+        self.fold, self.design, self.program = folds.fold_csr, design, program
+        self.W = np.ascontiguousarray(W[:d])
+        self.bias = np.ascontiguousarray(W[d] if design.intercept else np.zeros(W.shape[1]))
+        self.outputs = RowOutputs(design.n_rows)
+        self.new_rows = self.outputs.prepare(program.n_new)
+        self.totals = np.zeros((n_groups, design.n_features, program.n_results))
+
+    def run(self, numbered: tuple[int, slice]) -> Array:
+        """One call of the compiled loop."""
+        index, group = numbered
+        program, X = self.program, self.design.X
+        sums = np.zeros(program.n_sums)
+        self.fold(
+            X.data, X.indices, X.indptr, group.start, group.stop, FUSED_ROWS, self.W, self.bias,
+            self.design.intercept, program.code, program.settings, program.codes, program.soft,
+            program.weights, program.state, self.new_rows, self.totals[index], sums,
+        )  # fmt: skip
+        return sums
+
+    def product(self) -> Array:
+        """The sum over the groups."""
+        return np.asarray(self.totals.sum(axis=0))

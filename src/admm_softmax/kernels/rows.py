@@ -11,7 +11,7 @@ import numpy as np
 
 from admm_softmax._arrays import Array, Labels
 from admm_softmax.kernels.softmax import hits, label_scores, minus_labels, softmax
-from admm_softmax.kernels.zstep import ZStep, zstep
+from admm_softmax.kernels.zstep import zstep
 
 Outcome: TypeAlias = tuple[Array | None, tuple[Array, ...], Array]
 
@@ -78,7 +78,6 @@ def admm(
     rho: float,
     relaxation: float,
     dual_is_zero: bool,
-    solve: ZStep = zstep,
 ) -> Outcome:
     """Relaxation, z-step and dual update of ADMM on one block.
 
@@ -98,7 +97,7 @@ def admm(
     V = scores if relaxation == 1.0 else relaxation * scores + (1.0 - relaxation) * Z
     if not dual_is_zero:
         V = V + scaled_residual(Z, labels, rho)
-    Z_new, P_new, steps = solve(V, labels, rho, Z)
+    Z_new, P_new, steps = zstep(V, labels, rho, Z)
     gap = Z_new - scores
     w = weights[:, None]
     R = np.concatenate([-minus_labels(P_new, labels) * w, minus_labels(P, labels) * w], axis=1)

@@ -26,9 +26,6 @@ passes it: no bracket, no line search. Left of it lies the λ at which the large
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import numpy as np
 from scipy.special import wrightomega
 
@@ -37,29 +34,10 @@ from admm_softmax.kernels.softmax import minus_labels, softmax
 
 EPS = float(np.finfo(np.float64).eps)
 
-#: From so many entries of Z on, the compiled twin repays loading Numba and its cache.
-COMPILED_FROM = 200_000
-
 #: A warm-started row that has not converged after so many Newton steps is a hard row.
 NEWTON_STEPS = 12
 #: Newton on φ needs about log Σp steps, at most log K, and then converges quadratically.
 ROOT_STEPS = 100
-
-
-ZStep: TypeAlias = Callable[[Array, Labels, float, Array], tuple[Array, Array, Array]]
-
-
-def pick_zstep(n_rows: int, n_classes: int) -> ZStep:
-    """The z-step for a problem of this size: compiled if it is large, else in NumPy.
-
-    >>> pick_zstep(100, 3) is zstep
-    True
-    """
-    if n_rows * n_classes < COMPILED_FROM:
-        return zstep
-    from admm_softmax.kernels import compiled  # noqa: PLC0415  (loads Numba)
-
-    return compiled.zstep
 
 
 def zstep(V: Array, labels: Labels, rho: float, Z: Array) -> tuple[Array, Array, Array]:

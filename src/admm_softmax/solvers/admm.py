@@ -11,7 +11,6 @@ import numpy as np
 
 from admm_softmax._arrays import Array
 from admm_softmax.kernels import rows
-from admm_softmax.kernels.zstep import pick_zstep
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.base import Chainable, Iterate, gradient_norm, start_at
 from admm_softmax.solvers.least_squares import Strategy, WStep, as_strategy, shared_step
@@ -111,7 +110,6 @@ class ADMM(Chainable):
             rho=rho,
             relaxation=self.relaxation,
             dual_is_zero=state.dual_is_zero,
-            solve=pick_zstep(*state.Z.shape),
         )
         fold = problem.design.fold(W, kernel, (problem.labels, problem.weights, state.Z))
         K = problem.n_classes

@@ -1,0 +1,164 @@
+"""One pass over some rows of X: product, row kernel, transposed product, a few rows at a time.
+
+Each function runs on one thread and adds to a `product` of its own; see `Design.fold`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from admm_softmax.kernels.compiled.jit import compiled, use_wide_vectors
+from admm_softmax.kernels.compiled.rows import fetch, label_tile, run_tile, scratch, store
+from admm_softmax.kernels.compiled.thin import add_transpose_product, product
+from admm_softmax.kernels.compiled.zstep import solve_tile
+
+#: Rows added up in the data's precision before they join the sum in double.
+FLUSH = 1024
+#: Rows in a tile where no product with X asks for another number.
+TILE_ROWS = 64
+
+
+@compiled
+def fold_dense(
+    X: Any, lead: int, start: int, stop: int, width: int, Wt: Any, bias: Any, intercept: bool,
+    kernel: int, settings: Any, codes: Any, soft: Any, weights: Any, state: Any,
+    new_rows: Any, part: Any, total: Any, sums: Any,
+) -> None:  # fmt: skip
+    """Fold the rows start ≤ i < stop of a C-ordered X into `total` (columns of R × d).
+
+    A block of `width` rows is multiplied by W, put through the row kernel and multiplied
+    again while the cache still holds it. `part` is zero before and after: the sum so far
+    in the data's precision, a row for each column of R, laid out as Wᵀ is.
+    """
+    d = X.shape[1]
+    K, n_results = Wt.shape[0], total.shape[0]
+    S, R = np.zeros((K, width)), np.zeros((n_results, width))
+    R_data = np.zeros((n_results, width), X.dtype)
+    work, lane = scratch(K, width)
+    waiting = 0
+    for first in range(start, stop, width):
+        count = min(width, stop - first)
+        if K:
+            product(X, first, count, lead, Wt, S)
+            for k in range(K):
+                for t in range(width):
+                    S[k, t] += bias[k]
+        run_tile(kernel, settings, S, first, count, codes, soft, weights, state, work, lane,
+                 R, new_rows, sums)  # fmt: skip
+        if n_results == 0:
+            continue
+        for k in range(n_results):
+            for t in range(width):
+                R_data[k, t] = R[k, t]
+                if intercept:
+                    total[k, d] += R[k, t]
+        add_transpose_product(X, first, count, lead, R_data, part)
+        waiting += count
+        if waiting >= FLUSH or first + width >= stop:
+            waiting = 0
+            for k in range(n_results):
+                for j in range(d):
+                    total[k, j] += part[k, lead + j]
+                    part[k, lead + j] = 0.0
+
+
+@compiled
+def fold_csr(
+    data: Any, indices: Any, pointers: Any, start: int, stop: int, width: int, W: Any,
+    bias: Any, intercept: bool, kernel: int, settings: Any, codes: Any, soft: Any,
+    weights: Any, state: Any, new_rows: Any, total: Any, sums: Any,
+) -> None:  # fmt: skip
+    """As `fold_dense`, for CSR rows; W is d × K, `total` is d × columns of R, all in double."""
+    K, n_results = W.shape[1], total.shape[1]
+    S, R = np.zeros((K, width)), np.zeros((n_results, width))
+    work, lane = scratch(K, width)
+    for first in range(start, stop, width):
+        count = min(width, stop - first)
+        if K:
+            _csr_product(data, indices, pointers, first, count, W, bias, S)
+        run_tile(kernel, settings, S, first, count, codes, soft, weights, state, work, lane,
+                 R, new_rows, sums)  # fmt: skip
+        if n_results:
+            _csr_transpose_product(data, indices, pointers, first, count, R, intercept, total)
+
+
+@compiled
+def _csr_product(
+    data: Any, indices: Any, pointers: Any, first: int, count: int, W: Any, bias: Any, S: Any
+) -> None:
+    K = W.shape[1]
+    score = np.empty(K)
+    for t in range(count):
+        score[:] = bias
+        for e in range(pointers[first + t], pointers[first + t + 1]):
+            x, w = data[e], W[indices[e]]
+            for k in range(K):
+                score[k] += x * w[k]
+        for k in range(K):
+            S[k, t] = score[k]
+
+
+@compiled
+def _csr_transpose_product(
+    data: Any, indices: Any, pointers: Any, first: int, count: int, R: Any, intercept: bool,
+    total: Any,
+) -> None:  # fmt: skip
+    K = R.shape[0]
+    row = np.empty(K)
+    for t in range(count):
+        for k in range(K):
+            row[k] = R[k, t]
+        for e in range(pointers[first + t], pointers[first + t + 1]):
+            x, sums = data[e], total[indices[e]]
+            for k in range(K):
+                sums[k] += x * row[k]
+        if intercept:
+            for k in range(K):
+                total[-1, k] += row[k]
+
+
+@compiled
+def run_rows(
+    kernel: int, settings: Any, scores: Any, codes: Any, soft: Any, weights: Any,
+    state: Any, R: Any, new_rows: Any, sums: Any,
+) -> None:  # fmt: skip
+    """The row kernel alone, on a block of scores (b × K) that something else multiplied."""
+    b, K = scores.shape
+    width = TILE_ROWS
+    n_results = R.shape[1]
+    S, R_tile = np.zeros((K, width)), np.zeros((n_results, width))
+    work, lane = scratch(K, width)
+    for first in range(0, b, width):
+        count = min(width, b - first)
+        for t in range(count):
+            for k in range(K):
+                S[k, t] = scores[first + t, k]
+        run_tile(kernel, settings, S, first, count, codes, soft, weights, state, work, lane,
+                 R_tile, new_rows, sums)  # fmt: skip
+        for t in range(count):
+            for k in range(n_results):
+                R[first + t, k] = R_tile[k, t]
+
+
+@compiled
+def solve_rows(
+    V: Any, codes: Any, soft: Any, rho: float, Z: Any, Z_new: Any, P: Any, steps: Any
+) -> None:
+    """The z-step alone: Z_new solves for V, starting from Z; P is its softmax."""
+    use_wide_vectors()
+    n, K = V.shape
+    width = TILE_ROWS
+    work, lane = scratch(K, width)
+    C, V_tile, Z_tile, P_tile = work[0], work[1], work[2], work[3]
+    for first in range(0, n, width):
+        count = min(width, n - first)
+        label_tile(C, first, count, codes, soft)
+        fetch(V, first, count, V_tile)
+        fetch(Z, first, count, Z_tile)
+        solve_tile(V_tile, C, rho, Z_tile, P_tile, False, count, work[5:8], lane)
+        store(Z_tile, first, count, Z_new)
+        store(P_tile, first, count, P)
+        for t in range(count):
+            steps[first + t] = lane[0, t]

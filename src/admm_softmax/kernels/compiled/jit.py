@@ -1,0 +1,40 @@
+"""How functions are compiled here: on first call, without the GIL, cached on disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+from numba.core import types
+from numba.extending import intrinsic
+
+#: Sums may be reordered and products contracted; infinities and NaNs keep their meaning.
+FAST = {"nsz", "arcp", "contract", "reassoc"}
+#: Contraction alone, for code whose cancellations are meant.
+STRICT = {"contract"}
+
+
+def compiled(function: Any, fastmath: set[str] = FAST) -> Any:
+    """Compile on first call; without a cache where there is no place to write to."""
+    settings = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
+    try:
+        return njit(cache=True, **settings)(function)
+    except RuntimeError:  # a read-only installation and no home directory
+        return njit(**settings)(function)
+
+
+def compiled_strictly(function: Any) -> Any:
+    """As `compiled`, but sums stay in their order."""
+    return compiled(function, STRICT)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def use_wide_vectors(typing: Any) -> Any:
+    """Let LLVM use registers of 512 bits in this function, which it avoids by itself."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        # llvmlite knows the attributes of a closed list; this one is of the open kind.
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.void(), emit
