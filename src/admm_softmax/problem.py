@@ -142,15 +142,29 @@ class Problem:
 
         return Linearisation(**self._point(W, fold), hessian_product=hessian_product)
 
-    def gram(self) -> Array:
-        """X̃ᵀ diag(w) X̃, d × d: formed once, then kept. Do not write to it."""
-        if "gram" not in self.cache:
-            gram = self.design.gram(self.weights)
-            if not np.isfinite(gram.diagonal()).all():
+    def gram(self, dtype: Any = np.float64) -> Any:
+        """X̃ᵀ diag(w) X̃, d × d: formed once, then kept. Do not write to it.
+
+        Where float32 will do, one in float64 that is there already does too.
+        """
+        kept = self.cache.get("gram")
+        if kept is None or kept.dtype.itemsize < np.dtype(dtype).itemsize:
+            kept = self.design.gram(self.weights, dtype)
+            if kept.dtype == np.float32 and not np.isfinite(kept.diagonal()).all():
+                kept = self.design.gram(self.weights)
+            if not np.isfinite(kept.diagonal()).all():
                 raise ValueError("X is too large: the squares of its entries overflow; scale it")
-            self.cache["gram"] = gram
-        kept: Array = self.cache["gram"]
+            self.cache["gram"] = kept
         return kept
+
+    def column_squares(self) -> Array:
+        """The diagonal of the Gram matrix, from it if it is there, else by a read of its own."""
+        if "squares" not in self.cache:
+            kept = self.cache.get("gram")
+            squares = self.design.column_squares(self.weights) if kept is None else kept.diagonal()
+            self.cache["squares"] = np.asarray(squares, dtype=np.float64)
+        known: Array = self.cache["squares"]
+        return known
 
     def gram_product(self, V: Array) -> Array:
         """X̃ᵀ diag(w) X̃ V. One read."""

@@ -72,8 +72,8 @@ def test_thin_products(n, d, K, dtype, shift):
     R[:, :n] = rng.standard_normal((K, n))
     lead = thin.lead_of(X)
     S, G = np.empty((K, 40)), thin.aligned(K, lead + d, dtype)
-    thin.product(X, 0, n, lead, thin.transposed(W, dtype, lead), S)
-    thin.add_transpose_product(X, 0, n, lead, R, G)
+    thin.product(X, 0, n, lead, lead + d, thin.transposed(W, dtype, lead), S)
+    thin.add_transpose_product(X, 0, n, lead, 0, lead + d, R, G)
     wide = X.astype(np.float64)
     eps = 4 * np.finfo(dtype).eps
     np.testing.assert_allclose(S[:, :n], (wide @ W).T, atol=eps * (abs(wide) @ abs(W)).max())

@@ -83,8 +83,12 @@ class Design(ABC):
         """How many rows make a block. A function of X alone, never of the threads."""
 
     @abstractmethod
-    def gram(self, weights: Array) -> Array:
-        """X̃ᵀ diag(weights) X̃, symmetric, float64. One read."""
+    def gram(self, weights: Array, dtype: Any = np.float64) -> Any:
+        """X̃ᵀ diag(weights) X̃, symmetric. One read.
+
+        In float64 the products and sums are in double whatever X is stored in. In float32
+        both are in single, several times as fast.
+        """
 
     @abstractmethod
     def triangle(self, weights: Array) -> Array:

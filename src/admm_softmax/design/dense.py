@@ -67,15 +67,16 @@ class DenseDesign(Design):
                 return FusedWorker(self, W, Program.of(kernel, rows, W.shape[1]), n_groups)
         return super()._worker(W, kernel, rows, n_groups)
 
-    def gram(self, weights: Array) -> Array:
+    def gram(self, weights: Array, dtype: Any = np.float64) -> Any:
         """X̃ᵀ diag(w) X̃ by symmetric rank-k updates: half the work of a full product."""
         self.reads += 1
         d = self.n_features
-        G = np.zeros((d, d), order="F")
+        G = np.zeros((d, d), dtype, order="F")
+        update = blas.dsyrk if G.dtype == np.float64 else blas.ssyrk
         with blas_threads(self.n_threads):
-            for panel in self._panels(weights):
-                G = blas.dsyrk(1.0, panel.T, beta=1.0, c=G, overwrite_c=1)
-        _mirror_upper(G)
+            for panel in self._panels(weights, dtype=G.dtype):
+                G = update(1.0, panel.T, beta=1.0, c=G, overwrite_c=1)
+        mirror_upper(G)
         return G
 
     def triangle(self, weights: Array) -> Array:
@@ -117,15 +118,16 @@ class DenseDesign(Design):
         self.reads += len(indices) / self.n_rows
         return DenseDesign(self.X[indices], intercept=self.intercept, n_threads=n_threads)
 
-    def _panels(self, weights: Array, at_least: int = 1) -> Any:
-        """Rows √wᵢ x̃ᵢ in float64, a panel at a time, in C order."""
+    def _panels(self, weights: Array, at_least: int = 1, dtype: Any = np.float64) -> Any:
+        """Rows √wᵢ x̃ᵢ, a panel at a time, in C order."""
         d = self.n_features
-        size = max(at_least, PANEL_BYTES // (8 * d), 1)
-        root = np.sqrt(weights)
+        size = max(at_least, PANEL_BYTES // (np.dtype(dtype).itemsize * d), 1)
+        root = np.sqrt(weights).astype(dtype)
         for i in range(0, self.n_rows, size):
             part = root[i : i + size, None]
-            panel = np.empty((len(part), d))
-            np.multiply(self.X[i : i + size], part, out=panel[:, : self.X.shape[1]])
+            panel = np.empty((len(part), d), dtype)
+            rows = self.X[i : i + size]
+            np.multiply(rows, part, out=panel[:, : self.X.shape[1]], casting="same_kind")
             if self.intercept:
                 panel[:, -1] = part[:, 0]
             yield panel
@@ -179,7 +181,7 @@ class FusedWorker(Worker):
         return np.ascontiguousarray(total.T)
 
 
-def _mirror_upper(G: Array, size: int = 512) -> None:
+def mirror_upper(G: Array, size: int = 512) -> None:
     """Copy the upper triangle onto the lower one in place, a block column at a time."""
     for i in range(0, len(G), size):
         j = min(i + size, len(G))

@@ -76,7 +76,7 @@ class SparseDesign(Design):
                 return CsrWorker(self, W, Program.of(kernel, rows, W.shape[1]), n_groups)
         return super()._worker(W, kernel, rows, n_groups)
 
-    def gram(self, weights: Array) -> Array:
+    def gram(self, weights: Array, dtype: Any = np.float64) -> Any:
         """X̃ᵀ diag(w) X̃: a sparse product, then dense because it fills in."""
         self.reads += 1
         d = self.X.shape[1]
@@ -88,7 +88,7 @@ class SparseDesign(Design):
         if self.intercept:
             G[:d, d] = G[d, :d] = scaled.T @ root
             G[d, d] = weights.sum()
-        return G
+        return G.astype(dtype, copy=False)
 
     def triangle(self, weights: Array) -> Array:
         """R of the QR factorisation of diag(√w) X̃, a dense panel of rows at a time."""

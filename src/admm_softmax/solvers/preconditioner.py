@@ -16,7 +16,7 @@ import numpy as np
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count
 from admm_softmax.problem import Problem
-from admm_softmax.solvers.least_squares import Breakdown, Cholesky, shared_step
+from admm_softmax.solvers.least_squares import Auto, Breakdown, Cholesky, Precision, shared_step
 
 logger = logging.getLogger("admm_softmax")
 
@@ -64,8 +64,8 @@ def _compensated(problem: Problem, n_rows: int, seed: int) -> Problem:
     fewer rows than columns would leave directions without any weight.
     """
     sample = problem.subsample(n_rows, seed)
-    gram = sample.design.gram(sample.weights)
-    whole = problem.design.column_squares(problem.weights)
+    gram = sample.design.gram(sample.weights, sample.design.dtype)
+    whole = problem.column_squares()
     ridge = 1.0 + 0.01 * max(1.0, problem.shape[0] / sample.design.n_rows)
     gram[np.diag_indices_from(gram)] = ridge * np.maximum(gram.diagonal(), whole)
     sample.cache["gram"] = gram
@@ -117,7 +117,7 @@ class Jacobi(_Following):
 
     def __init__(self, problem: Problem, refresh: float = REFRESH) -> None:
         super().__init__(refresh)
-        self.squares = problem.design.column_squares(problem.weights)
+        self.squares = problem.column_squares()
         self.penalty = problem.penalty.alpha * problem.penalty.LtL.diagonal()
 
     def _factor(self, curvature: float) -> float:
@@ -144,8 +144,12 @@ class Gram(_Following):
         super().__init__(refresh)
         self.problem = problem
         self.fallback: Jacobi | None = None
-        strategy = None if sample is None else Cholesky()
-        self.step = shared_step(sample or problem, strategy)
+        # A preconditioner need be no more precise than the data.
+        precision: Precision = "single" if problem.design.dtype == np.float32 else "double"
+        if sample is None:  # then whatever ADMM has left will do
+            self.step = shared_step(problem, None, Auto(precision=precision))
+        else:
+            self.step = shared_step(sample, Cholesky(precision))
 
     def _factor(self, curvature: float) -> float:
         used = self.step.rho

@@ -41,7 +41,7 @@ def fold_dense(
     for first in range(start, stop, width):
         count = min(width, stop - first)
         if K:
-            product(X, first, count, lead, Wt, S)
+            product(X, first, count, lead, lead + d, Wt, S)
             for k in range(K):
                 for t in range(width):
                     S[k, t] += bias[k]
@@ -54,7 +54,7 @@ def fold_dense(
                 R_data[k, t] = R[k, t]
                 if intercept:
                     total[k, d] += R[k, t]
-        add_transpose_product(X, first, count, lead, R_data, part)
+        add_transpose_product(X, first, count, lead, 0, lead + d, R_data, part)
         waiting += count
         if waiting >= FLUSH or first + width >= stop:
             waiting = 0

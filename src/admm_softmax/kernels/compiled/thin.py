@@ -77,12 +77,13 @@ def _chunk(n_classes: int, itemsize: int) -> int:
 
 
 @compiled
-def product(X: Any, first: int, count: int, lead: int, Wt: Any, S: Any) -> None:
-    """S[k, t] = Σ_j X[first + t, j] Wt[k, lead + j] for t < count; S is float64, K × T.
+def product(X: Any, first: int, count: int, lead: int, end: int, Wt: Any, S: Any) -> None:
+    """S[k, t] = Σ_j X[first + t, j] Wt[k, lead + j] for t < count, lead + j < end.
 
-    T must be a multiple of the tile's rows; entries beyond `count` mean nothing.
+    S is float64, K × T; T must be a multiple of the tile's rows, and entries beyond `count`
+    mean nothing.
     """
-    K, end, last = Wt.shape[0], lead + X.shape[1], first + count - 1
+    K, last = Wt.shape[0], first + count - 1
     n_groups = (K + MOST_CLASSES - 1) // MOST_CLASSES
     for k in range(K):
         for t in range(S.shape[1]):
@@ -108,12 +109,17 @@ def product(X: Any, first: int, count: int, lead: int, Wt: Any, S: Any) -> None:
 
 
 @compiled
-def add_transpose_product(X: Any, first: int, count: int, lead: int, R: Any, Gt: Any) -> None:
-    """Gt[k, lead + j] += Σ_t R[k, t] X[first + t, j]; R, K × T, must be zero beyond `count`."""
-    K, end, last = R.shape[0], lead + X.shape[1], first + count - 1
+def add_transpose_product(
+    X: Any, first: int, count: int, lead: int, start: int, end: int, R: Any, Gt: Any
+) -> None:
+    """Gt[k, lead + j] += Σ_t R[k, t] X[first + t, j] for start ≤ lead + j < end.
+
+    R, K × T, must be zero beyond `count`, and `start` a multiple of a vector.
+    """
+    K, last = R.shape[0], first + count - 1
     n_groups = (K + MOST_CLASSES - 1) // MOST_CLASSES
     chunk = _chunk(K, X.itemsize)
-    for j0 in range(0, end, chunk):
+    for j0 in range(start, end, chunk):
         j1 = min(end, j0 + chunk)
         for t in range(0, count, ROWS):
             i = first + t

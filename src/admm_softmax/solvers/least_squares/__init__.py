@@ -12,7 +12,7 @@
 
 from admm_softmax.solvers.least_squares.auto import STRATEGIES, Auto, as_strategy, shared_step
 from admm_softmax.solvers.least_squares.base import Breakdown, Strategy, WStep
-from admm_softmax.solvers.least_squares.cholesky import Cholesky
+from admm_softmax.solvers.least_squares.cholesky import Cholesky, Precision
 from admm_softmax.solvers.least_squares.pcg import PCG
 from admm_softmax.solvers.least_squares.qr import QR
 from admm_softmax.solvers.least_squares.woodbury import Woodbury
@@ -24,6 +24,7 @@ __all__ = [
     "Auto",
     "Breakdown",
     "Cholesky",
+    "Precision",
     "Strategy",
     "WStep",
     "Woodbury",

@@ -9,7 +9,7 @@ from admm_softmax._arrays import Array
 from admm_softmax.penalty import Tikhonov
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.least_squares.base import Breakdown, Solution, Strategy, WStep
-from admm_softmax.solvers.least_squares.cholesky import Cholesky
+from admm_softmax.solvers.least_squares.cholesky import Cholesky, Precision
 from admm_softmax.solvers.least_squares.pcg import PCG
 from admm_softmax.solvers.least_squares.qr import QR
 from admm_softmax.solvers.least_squares.woodbury import Woodbury
@@ -27,10 +27,12 @@ class Auto:
     """Cholesky or, where a count of operations says so, Woodbury; PCG if d is too large.
 
     When a factorisation breaks down the next strategy that can take the problem steps
-    in, with a line in the log. `seed` is PCG's.
+    in, with a line in the log. `seed` is PCG's; `precision` is Cholesky's, and where single
+    is asked for and does not hold, double steps in.
     """
 
     seed: int = 0
+    precision: Precision = "auto"
 
     def prepare(self, problem: Problem) -> AutoStep:
         """Choose, and read X as the choice needs."""
@@ -49,7 +51,8 @@ class Auto:
         if problem.penalty.alpha > 0 and by_rows < by_columns and n <= LARGEST_FACTOR:
             order.append(Woodbury())
         if d <= LARGEST_FACTOR:
-            return [*order, Cholesky(), QR()]
+            again = [Cholesky("double")] if self.precision == "single" else []
+            return [*order, Cholesky(self.precision), *again, QR()]
         return [*order, PCG(seed=self.seed)]
 
 
@@ -73,16 +76,18 @@ def as_strategy(strategy: str | Strategy) -> Strategy:
     return STRATEGIES[strategy]
 
 
-def shared_step(problem: Problem, strategy: Strategy | None = None) -> WStep:
+def shared_step(
+    problem: Problem, strategy: Strategy | None = None, default: Strategy | None = None
+) -> WStep:
     """The W-step of a problem, prepared once and handed from solver to solver.
 
     The problem keeps the last one made, with its factorisation. Without a strategy any
-    that is there will do.
+    that is there will do, and else the default is made.
     """
     kept: tuple[Strategy, Tikhonov, WStep] | None = problem.cache.get("w_step")
     if kept is not None and kept[1] is problem.penalty and strategy in (None, kept[0]):
         return kept[2]
-    strategy = strategy or Auto()
+    strategy = strategy or default or Auto()
     problem.cache.pop("w_step", None)  # two factors at a time would be one too many
     step = strategy.prepare(problem)
     problem.cache["w_step"] = (strategy, problem.penalty, step)
@@ -120,8 +125,11 @@ class AutoStep:
             except Breakdown as reason:
                 if not self.order:
                     raise
-                following = type(self.order[0]).__name__
-                logger.warning("%s; the W-step falls back to %s", reason, following)
+                following = self.order[0]
+                level = logging.INFO if following == Cholesky("double") else logging.WARNING
+                logger.log(
+                    level, "%s; the W-step falls back to %s", reason, type(following).__name__
+                )
                 self.step = self._next()
 
     def solve(self, M: Array, start: Array) -> Solution:
