@@ -313,7 +313,8 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
         self.status_ = result.status
 
     def _warn(self, result: Result) -> None:
-        last = float(result.history["gradient_norm"][-1])
+        measured = result.history["gradient_norm"]
+        last = measured[~np.isnan(measured)][-1:].sum()
         if result.status == Status.DIVERGED:
             what = f"the objective is no longer finite after {result.n_iter} iterations"
         else:

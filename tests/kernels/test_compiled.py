@@ -25,6 +25,10 @@ KERNELS = {
     "start": (rows.start, ("labels", "weights")),
     "admm": (partial(rows.admm, **ADMM, dual_is_zero=False), ("labels", "weights", "state")),
     "admm, first": (partial(rows.admm, **ADMM, dual_is_zero=True), ("labels", "weights", "state")),
+    "admm, no gradient": (
+        partial(rows.admm, **ADMM, dual_is_zero=False, with_gradient=False),
+        ("labels", "weights", "state"),
+    ),
     "misfit": (partial(rows.misfit, rho=0.03, dual_is_zero=False), ("labels", "weights", "state")),
     "misfit, first": (
         partial(rows.misfit, rho=0.03, dual_is_zero=True),

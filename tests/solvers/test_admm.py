@@ -90,10 +90,12 @@ def test_a_given_start_is_z_equal_to_xw_and_zero_dual():
 def test_figures_of_an_iterate_belong_to_its_w():
     X, labels = make(60, 5, 3)
     problem = Problem.of(X, labels, 0.02)
-    for iterate in islice(ADMM(rho=0.05, relaxation=1.5).iterates(problem, None), 5):
+    solver = ADMM(rho=0.05, relaxation=1.5, gradient_every=2)
+    for k, iterate in enumerate(islice(solver.iterates(problem, None), 6), 1):
         point = problem.at(iterate.W)
         assert iterate.objective == pytest.approx(point.objective, rel=1e-13)
-        assert iterate.gradient_norm == pytest.approx(np.abs(point.gradient).max(), rel=1e-9)
+        expected = np.abs(point.gradient).max() if k % 2 == 1 else np.nan
+        assert iterate.gradient_norm == pytest.approx(expected, rel=1e-9, nan_ok=True)
         assert (iterate.loss, iterate.accuracy) == pytest.approx(problem.evaluate(iterate.W))
 
 
@@ -330,3 +332,16 @@ def test_a_smart_start_finds_the_class_mean_of_the_reference_at_once():
 def test_bad_settings_are_named(settings, message):
     with pytest.raises(ValueError, match=message):
         ADMM(**settings)
+
+
+def test_the_gradient_is_measured_as_often_as_asked_and_changes_nothing():
+    X, labels = make(60, 5, 3)
+    problem = Problem.of(X, labels, 0.02)
+    often, seldom = (
+        list(islice(ADMM(rho=0.05, gradient_every=k).iterates(problem, None), 6)) for k in (1, 4)
+    )
+    assert [np.isnan(i.gradient_norm) for i in often] == [False] * 6
+    assert [np.isnan(i.gradient_norm) for i in seldom] == [False, True, True, True, False, True]
+    np.testing.assert_array_equal(often[-1].W, seldom[-1].W)
+    with pytest.raises(ValueError, match="gradient_every must be at least 1, got 0"):
+        ADMM(gradient_every=0)

@@ -78,6 +78,7 @@ def admm(
     rho: float,
     relaxation: float,
     dual_is_zero: bool,
+    with_gradient: bool = True,
 ) -> Outcome:
     """Relaxation, z-step and dual update of ADMM on one block.
 
@@ -88,9 +89,9 @@ def admm(
     Optimality gives U⁺ = U + Z⁺ − Ẑ = (C − P(Z⁺)) / ρ, so the dual is never stored.
 
     R = [w (C − P(Z⁺)), w (P(XW) − C)]: the dual's contribution to the next right-hand
-    side, and the gradient of the loss at W. The sums are, in order: loss and accuracy
-    at W, Σ w‖z⁺ − xW‖², Σ w‖xW‖², Σ w‖z⁺‖², mean Newton steps, and Σ w p(1−p) / K,
-    the mean curvature of the loss at W.
+    side and, `with_gradient`, the gradient of the loss at W. The sums are, in order: loss
+    and accuracy at W, Σ w‖z⁺ − xW‖², Σ w‖xW‖², Σ w‖z⁺‖², mean Newton steps, and
+    Σ w p(1−p) / K, the mean curvature of the loss at W.
     """
     P, lse = softmax(scores)
     loss_and_accuracy = _loss_and_accuracy(scores, lse, labels, weights)
@@ -100,7 +101,9 @@ def admm(
     Z_new, P_new, steps = zstep(V, labels, rho, Z)
     gap = Z_new - scores
     w = weights[:, None]
-    R = np.concatenate([-minus_labels(P_new, labels) * w, minus_labels(P, labels) * w], axis=1)
+    R = -minus_labels(P_new, labels) * w
+    if with_gradient:
+        R = np.concatenate([R, minus_labels(P, labels) * w], axis=1)
     sums = np.array(
         [
             *loss_and_accuracy,

@@ -101,7 +101,8 @@ def _draw(figure: Any, history: History, against: str) -> Any:
     for axis, (title, logarithmic, columns) in zip(axes, panels, strict=False):
         for column, label in columns.items():
             if column in present:
-                axis.plot(x, history[column], label=label, linewidth=1.8)
+                known = ~np.isnan(history[column])
+                axis.plot(x[known], history[column][known], label=label, linewidth=1.8)
         if logarithmic:
             axis.set_yscale("log")
         axis.set_title(title, loc="left", fontsize=11)

@@ -28,10 +28,11 @@ from admm_softmax.solvers.sgd import SGD
 
 NAMES = ("auto", "admm", "lbfgs", "newton-cg", "sgd")
 
-#: Rows that make a Gram matrix good enough to precondition with: so many, or 2 d if more.
-ENOUGH_ROWS = 10_000
+#: Rows that make a Gram matrix good enough to precondition with: so many, or d if more,
+#: and twice that where `tol` asks for many iterations.
+ENOUGH_ROWS, TIGHT = 5_000, 1e-5
 #: How much slower an operation is in a thin product than in a Gram matrix.
-THIN = 8.0
+THIN = 2.5
 
 
 class Choice(NamedTuple):
@@ -90,15 +91,14 @@ def choose_preconditioner(problem: Problem, tol: float) -> tuple[Name, int | Non
 
     | situation                                           | preconditioner              |
     |-----------------------------------------------------|-----------------------------|
-    | min(n, d) ≤ 15,000 and the Gram matrix is cheaper    | "gram", of max(10,000, 2d) rows |
+    | min(n, d) ≤ 15,000 and the Gram matrix is cheaper    | "gram", of max(5,000, d) rows |
     | … and dearer (few classes, loose tol, very sparse X) | "jacobi"                    |
     | min(n, d) > 15,000, dense                            | "gram": a sketch of it      |
     | min(n, d) > 15,000, sparse                           | "jacobi"                    |
 
     In operations: a Gram matrix of m rows costs m·d² (or n²·d where n < d) and a third of
-    the cube; a pass costs 4 K an entry of X, at the speed of thin products, half in
-    float32. Measured, preconditioning saves about 40 passes for each digit of `tol`
-    beyond the second.
+    the cube; a pass costs 4 K an entry of X, at the speed of thin products. Measured,
+    preconditioning saves about 40 passes for each digit of `tol` beyond the second.
     """
     (d, K), n = problem.shape, problem.design.n_rows
     entries = getattr(getattr(problem.design, "X", None), "nnz", n * d)
@@ -108,14 +108,14 @@ def choose_preconditioner(problem: Problem, tol: float) -> tuple[Name, int | Non
         if is_sparse:
             return "jacobi", None, f"sparse, and a matrix of {small} rows is too large to factor"
         return "gram", None, f"dense, and {small} rows are too many to factor: a sketch"
-    rows = min(n, max(ENOUGH_ROWS, 2 * d))
+    rows = min(n, max(ENOUGH_ROWS, d) * (1 if tol > TIGHT else 2))
     gram = (rows / n) * entries * small + small**3 / 3
-    a_pass = 4.0 * K * entries * THIN * problem.design.dtype.itemsize / 8
+    a_pass = 4.0 * K * entries * THIN
     digits = -float(np.log10(max(tol, 1e-12)))
     saved = 40.0 * max(digits - 2.0, 0.25)
     if gram <= saved * a_pass:
         cost = f"the Gram matrix costs about {gram / a_pass:.1f} passes and saves {saved:.0f}"
         # Fewer rows than columns go the n × n way, which needs them all.
-        return "gram", rows if d < rows < n else None, cost
+        return "gram", rows if d <= rows < n else None, cost
     cost = f"a Gram matrix would cost about {gram / a_pass:.0f} passes and save {saved:.0f}"
     return "jacobi", None, cost

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from math import isnan
 from types import TracebackType
 from typing import Any
 
@@ -74,7 +75,9 @@ class Progress:
 
 
 def _words(record: Mapping[str, float]) -> str:
-    words = f"objective {record['objective']:.6g}, gradient {record['gradient_norm']:.1e}"
+    words = f"objective {record['objective']:.6g}"
+    if not isnan(record["gradient_norm"]):  # ADMM and SGD do not measure it every time
+        words += f", gradient {record['gradient_norm']:.1e}"
     if "val_accuracy" in record:
         words += f", validation {100 * record['val_accuracy']:.2f} %"
     return words

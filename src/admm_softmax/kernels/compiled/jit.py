@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from numba import njit
@@ -18,9 +20,22 @@ def compiled(function: Any, fastmath: set[str] = FAST) -> Any:
     """Compile on first call; without a cache where there is no place to write to."""
     settings = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
     try:
-        return njit(cache=True, **settings)(function)
+        dispatcher = njit(cache=True, **settings)(function)
     except RuntimeError:  # a read-only installation and no home directory
         return njit(**settings)(function)
+    # Numba takes what is cached for fresh while the function's own file is unchanged; but
+    # the functions it calls are compiled into it, and live in other files.
+    file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if file is not None:
+        file._source_stamp = _stamp()
+    return dispatcher
+
+
+@lru_cache(maxsize=1)
+def _stamp() -> tuple[float, int]:
+    """When any kernel last changed, and the size of all of them."""
+    states = [path.stat() for path in sorted(Path(__file__).parents[1].rglob("*.py"))]
+    return max(s.st_mtime for s in states), sum(s.st_size for s in states)
 
 
 def compiled_strictly(function: Any) -> Any:

@@ -68,6 +68,7 @@ class Program:
         codes, soft = _split(given.get("labels", _NO_CODES))
         state = given.get("state", _NO_ROWS)
         width = state.shape[1] if function is specification.hand_over else n_classes
+        results = shape.results if settings.get("with_gradient", True) else 1
         return cls(
             code=shape.code,
             settings=np.array(
@@ -82,7 +83,7 @@ class Program:
             soft=soft,
             weights=given.get("weights", _NO_WEIGHTS),
             state=np.ascontiguousarray(state),
-            n_results=shape.results * width,
+            n_results=results * width,
             n_new=shape.new_rows * n_classes,
             n_sums=shape.sums,
         )

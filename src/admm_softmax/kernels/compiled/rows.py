@@ -94,7 +94,10 @@ def _admm(
     for k in range(K):
         for t in range(T):
             V[k, t] = relaxation * S[k, t] + (1.0 - relaxation) * Z[k, t]
-            R[K + k, t] = (P[k, t] - C[k, t]) * w[t]
+    if R.shape[0] > K:
+        for k in range(K):
+            for t in range(T):
+                R[K + k, t] = (P[k, t] - C[k, t]) * w[t]
     if not dual_is_zero:
         softmax_tile(Z, P_new, lane[0], lane[1], lane[2])
         for k in range(K):

@@ -1,8 +1,8 @@
-"""L Lᵀ W = B for few columns of B: both solves read the triangle once, at memory's speed.
+"""L Lᵀ W = B for few columns of B: each solve reads the triangle once, as fast as it arrives.
 
-The rows of L are taken in panels. With the inverses of the panels' diagonal blocks at
-hand, what is left are thin products with the part of the panel left of its diagonal block:
-L[J, :J] Y on the way down, and L[J, :J]ᵀ W_J on the way up.
+The rows of L are taken in panels. Left of a panel's diagonal block stand thin products,
+L[J, :J] Y on the way down and L[J, :J]ᵀ W_J on the way up; the block itself is small and
+solved by substitution. Threads share the columns of B and need not wait for each other.
 """
 
 from __future__ import annotations
@@ -10,84 +10,70 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from admm_softmax._arrays import Array
-from admm_softmax._parallel import blas_threads, ordered_map
-from admm_softmax.kernels.compiled import thin
+from admm_softmax._parallel import ordered_map
+from admm_softmax.kernels.compiled.jit import compiled
+from admm_softmax.kernels.compiled.thin import add_transpose_product, aligned, lead_of, product
 
 #: Rows in a panel.
-PANEL = 384
+PANEL = 64
+#: Columns that one thread takes: half of them, within these bounds.
+FEWEST, MOST = 5, 16
 
 
-def invert_diagonal_blocks(L: Any) -> list[Array]:
-    """The inverses of the diagonal blocks of a lower triangular L, in double."""
-    blocks = [L[i : i + PANEL, i : i + PANEL] for i in range(0, len(L), PANEL)]
-    return [
-        solve_triangular(block.astype(np.float64), np.eye(len(block)), lower=True)
-        for block in blocks
-    ]
-
-
-def solve(L: Any, inverses: list[Array], B: Array, n_threads: int) -> Array:
+def solve(L: Any, B: Array, n_threads: int) -> Array:
     """(L Lᵀ)⁻¹ B for a C-ordered lower triangular L; entries above its diagonal are ignored."""
-    with blas_threads(1):
-        return _up(L, inverses, _down(L, inverses, B, n_threads), n_threads)
-
-
-def _down(L: Any, inverses: list[Array], B: Array, n_threads: int) -> Array:
-    """L⁻¹ B."""
     d, K = B.shape
-    lead = thin.lead_of(L)
-    Y, Yt = np.empty((d, K)), thin.aligned(K, lead + d, L.dtype)
-    for i, inverse in zip(range(0, d, PANEL), inverses, strict=True):
-        rows = slice(i, i + len(inverse))
-        Y[rows] = inverse @ (B[rows] - _product(L, i, len(inverse), lead, Yt, n_threads))
-        Yt[:, lead + i : lead + i + len(inverse)] = Y[rows].T
-    return Y
-
-
-def _up(L: Any, inverses: list[Array], Y: Array, n_threads: int) -> Array:
-    """L⁻ᵀ Y, written over Y."""
-    d, K = Y.shape
-    lead = thin.lead_of(L)
-    pulled = thin.aligned(K, lead + d, L.dtype)
-    for i, inverse in zip(reversed(range(0, d, PANEL)), reversed(inverses), strict=True):
-        rows = slice(i, i + len(inverse))
-        Y[rows] = inverse.T @ (Y[rows] - pulled[:, lead + i : lead + i + len(inverse)].T)
-        _add_transpose_product(L, i, len(inverse), lead, Y[rows], pulled, n_threads)
-    return Y
-
-
-def _product(L: Any, i: int, size: int, lead: int, done: Any, n_threads: int) -> Array:
-    """L[i : i + size, :i] times what is done so far, its rows shared among the threads."""
-    out = np.zeros((size, done.shape[0]))
-    if i == 0:
-        return out
-    share = max(32, -(-size // (n_threads * 8)) * 8)
+    lead = lead_of(L)
+    W = np.empty((d, K))
+    size = int(np.clip(-(-K // 2), FEWEST, MOST))
 
     def work(first: int) -> None:
-        count = min(share, size - first)
-        S = np.empty((done.shape[0], share))
-        thin.product(L, i + first, count, lead, lead + i, done, S)
-        out[first : first + count] = S[:, :count].T
+        columns = slice(first, first + size)
+        part = np.ascontiguousarray(B[:, columns])
+        for step in (_down, _up):
+            step(L, lead, part, aligned(part.shape[1], lead + d, L.dtype))
+        W[:, columns] = part
 
-    ordered_map(work, range(0, size, share), n_threads)
-    return out
+    ordered_map(work, range(0, K, size), n_threads)
+    return W
 
 
-def _add_transpose_product(
-    L: Any, i: int, size: int, lead: int, W: Array, pulled: Any, n_threads: int
-) -> None:
-    """Add L[i : i + size, :i]ᵀ W to `pulled`, its columns shared among the threads."""
-    if i == 0:
-        return
-    R = np.zeros((W.shape[1], PANEL), L.dtype)
-    R[:, :size] = W.T
-    end = lead + i
-    share = thin.padded(-(-end // n_threads), L.itemsize)
+@compiled
+def _down(L: Any, lead: int, B: Any, Yt: Any) -> None:
+    """B ← L⁻¹ B; `Yt` is zero and will hold the result in L's precision, as `product` wants."""
+    d, K = B.shape
+    S = np.zeros((K, PANEL))
+    for i in range(0, d, PANEL):
+        size = min(PANEL, d - i)
+        product(L, i, size, lead, lead + i, Yt, S)
+        for t in range(size):
+            row, left = B[i + t], L[i + t]
+            for k in range(K):
+                row[k] -= S[k, t]
+            for u in range(t):
+                for k in range(K):
+                    row[k] -= left[i + u] * B[i + u, k]
+            for k in range(K):
+                row[k] /= left[i + t]
+                Yt[k, lead + i + t] = row[k]
 
-    def work(start: int) -> None:
-        thin.add_transpose_product(L, i, size, lead, start, min(start + share, end), R, pulled)
 
-    ordered_map(work, range(0, end, share), n_threads)
+@compiled
+def _up(L: Any, lead: int, B: Any, pulled: Any) -> None:
+    """B ← L⁻ᵀ B; `pulled` is zero and sums what the rows below take away."""
+    d, K = B.shape
+    R = np.zeros((K, PANEL), L.dtype)
+    for i in range((d - 1) // PANEL * PANEL, -1, -PANEL):
+        size = min(PANEL, d - i)
+        R[:] = 0.0
+        for t in range(size - 1, -1, -1):
+            row, left = B[i + t], L[i + t]
+            for k in range(K):
+                row[k] = (row[k] - pulled[k, lead + i + t]) / left[i + t]
+                R[k, t] = row[k]
+            for u in range(t):
+                for k in range(K):
+                    B[i + u, k] -= left[i + u] * row[k]
+        add_transpose_product(L, i, size, lead, 0, lead + i, R, pulled)

@@ -69,12 +69,11 @@ class CholeskyStep:
         self.corrects = False
         self.previous: tuple[Array, Array] | None = None
         self.R: Any = None
-        self.inverses: list[Array] | None = None
 
     def factor(self, rho: float) -> None:
         """Factorise for this ρ; Breakdown if H is not positive definite to rounding."""
         self.previous, self.rho = None, None
-        self.R = self.inverses = None  # two factors at a time would be one too many
+        self.R = None  # two factors at a time would be one too many
         self.dtype = np.dtype(np.float32 if self._single(rho) else np.float64)
         H = normal_matrix(
             self.problem.gram(self.dtype),
@@ -145,10 +144,7 @@ class CholeskyStep:
         if repays_compiling(d, d * d // 2, K):
             from admm_softmax.kernels.compiled import triangular  # noqa: PLC0415  (loads Numba)
 
-            L = self.R.T
-            if self.inverses is None:
-                self.inverses = triangular.invert_diagonal_blocks(L)
-            return np.asarray(triangular.solve(L, self.inverses, R * scale, self.n_threads) * scale)
+            return np.asarray(triangular.solve(self.R.T, R * scale, self.n_threads) * scale)
         B = (R * scale).astype(self.dtype, copy=False)
         with blas_threads(self.n_threads):
             W = cho_solve((self.R, False), B, overwrite_b=True, check_finite=False)
