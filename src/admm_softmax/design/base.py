@@ -23,7 +23,7 @@ BLOCK_BYTES = 1 << 20
 #: At most so many groups of blocks are summed separately, whatever the thread count.
 MAX_GROUPS = 16
 #: What those partial sums may occupy together.
-GROUP_BYTES = 256 << 20
+GROUP_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,8 @@ class Design(ABC):
         self.intercept = bool(intercept)
         self.n_threads = check_threads(n_threads)
         self.reads = 0.0
+        #: What passes add up in, kept for the next one: fresh memory costs more than the sums.
+        self.buffers: dict[tuple[int, ...], Any] = {}
 
     @abstractmethod
     def block(self, rows: slice) -> Any:
@@ -139,11 +141,14 @@ class Design(ABC):
         """The fixed cut of the rows into groups, each summed on its own by one thread."""
         size = max(1, self.block_rows())
         n_blocks = -(-self.n_rows // size)
+        cuts = np.linspace(0, n_blocks, self.group_count(n_blocks, W) + 1).astype(int) * size
+        return [slice(int(i), int(min(j, self.n_rows))) for i, j in pairwise(cuts)]
+
+    def group_count(self, n_blocks: int, W: Array) -> int:
+        """How many groups; a function of the shapes alone, never of the threads."""
         # A kernel's R may be twice as wide as W (ADMM's is).
         by_memory = GROUP_BYTES // max(1, 16 * W.size)
-        count = int(min(n_blocks, MAX_GROUPS, max(4, by_memory)))
-        cuts = np.linspace(0, n_blocks, count + 1).astype(int) * size
-        return [slice(int(i), int(min(j, self.n_rows))) for i, j in pairwise(cuts)]
+        return int(min(n_blocks, MAX_GROUPS, max(4, by_memory)))
 
     def partition(self) -> list[slice]:
         """The fixed cut of the rows into blocks."""

@@ -40,7 +40,6 @@ class DenseDesign(Design):
         X = as_floating(X)
         super().__init__(X.shape, X.dtype, intercept, n_threads)
         self.X = X
-        self.buffers: dict[tuple[int, int], Any] = {}
 
     def block(self, rows: slice) -> Any:
         """Rows of X: a view."""
@@ -76,6 +75,21 @@ class DenseDesign(Design):
         with blas_threads(self.n_threads):
             for panel in self._panels(weights, dtype=G.dtype):
                 G = update(1.0, panel.T, beta=1.0, c=G, overwrite_c=1)
+        mirror_upper(G)
+        return G
+
+    def row_gram(self, scale: Array) -> Any:
+        """X diag(scale) Xᵀ, n × n, in the data's precision. One read."""
+        self.reads += 1
+        n, d = self.X.shape
+        G = np.zeros((n, n), self.dtype, order="F")
+        update = blas.dsyrk if self.dtype == np.float64 else blas.ssyrk
+        root = np.sqrt(scale).astype(self.dtype)
+        size = max(1, PANEL_BYTES // (self.dtype.itemsize * n))
+        with blas_threads(self.n_threads):
+            for j in range(0, d, size):
+                panel = np.asfortranarray((self.X[:, j : j + size] * root[j : j + size]).T)
+                G = update(1.0, panel, trans=1, beta=1.0, c=G, overwrite_c=1)
         mirror_upper(G)
         return G
 
@@ -134,11 +148,7 @@ class DenseDesign(Design):
 
 
 class FusedWorker(Worker):
-    """Both products and the row kernel in one compiled loop, a few rows at a time.
-
-    What a pass adds up in is kept by the design for the next one: fresh memory would cost
-    more than the additions.
-    """
+    """Both products and the row kernel in one compiled loop, a few rows at a time."""
 
     def __init__(self, design: DenseDesign, W: Array, program: Program, n_groups: int) -> None:
         # Loads Numba: not before a problem is large enough.

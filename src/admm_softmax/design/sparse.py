@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import scipy.sparse as sp
 from scipy.linalg import qr
 
 from admm_softmax._arrays import Array
-from admm_softmax._parallel import blas_threads
+from admm_softmax._parallel import blas_threads, ordered_map
 from admm_softmax.design.base import (
     BLOCK_BYTES,
     Design,
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 #: A block's product with its transpose is a dense d × K matrix, so blocks are few.
 MAX_BLOCKS = 64
 
+
+#: Parts of about the same size that threads share in a product with the transpose.
+COLUMN_PARTS = 32
 
 #: Rows that go through a compiled pass together.
 FUSED_ROWS = 32
@@ -66,6 +71,18 @@ class SparseDesign(Design):
     def entries(self) -> int:
         """Those that are stored."""
         return int(self.X.nnz)
+
+    @cached_property
+    def columns(self) -> Any:
+        """X stored by columns as well, for products with its transpose."""
+        return self.X.tocsc()
+
+    @cached_property
+    def column_cuts(self) -> list[int]:
+        """Where to cut the columns into parts of about the same number of entries."""
+        shares = np.linspace(0, self.entries, COLUMN_PARTS + 1)[:-1]
+        cuts = np.searchsorted(self.columns.indptr, shares)
+        return [*map(int, cuts), self.X.shape[1]]
 
     def _worker(self, W: Array, kernel: Kernel, rows: Sequence[Array], n_groups: int) -> Worker:
         """One compiled pass, where it pays."""
@@ -132,32 +149,45 @@ class SparseDesign(Design):
 
 
 class CsrWorker(Worker):
-    """Both products and the row kernel in one compiled loop over the stored entries."""
+    """Scores and row kernel over CSR rows, then the product over CSC columns."""
 
     def __init__(self, design: SparseDesign, W: Array, program: Program, n_groups: int) -> None:
         # Loads Numba: not before a problem is large enough.
         from admm_softmax.kernels.compiled import folds  # noqa: PLC0415
 
         d = design.X.shape[1]
-        self.fold, self.design, self.program = folds.fold_csr, design, program
-        self.W = np.ascontiguousarray(W[:d])
+        self.folds, self.design, self.program = folds, design, program
+        self.W = np.ascontiguousarray(W[:d], dtype=design.dtype)
         self.bias = np.ascontiguousarray(W[d] if design.intercept else np.zeros(W.shape[1]))
         self.outputs = RowOutputs(design.n_rows)
         self.new_rows = self.outputs.prepare(program.n_new)
-        self.totals = np.zeros((n_groups, design.n_features, program.n_results))
+        self.R = np.empty((design.n_rows, program.n_results))
 
     def run(self, numbered: tuple[int, slice]) -> Array:
         """One call of the compiled loop."""
-        index, group = numbered
+        _, group = numbered
         program, X = self.program, self.design.X
         sums = np.zeros(program.n_sums)
-        self.fold(
+        self.folds.fold_csr(
             X.data, X.indices, X.indptr, group.start, group.stop, FUSED_ROWS, self.W, self.bias,
-            self.design.intercept, program.code, program.settings, program.codes, program.soft,
-            program.weights, program.state, self.new_rows, self.totals[index], sums,
+            program.code, program.settings, program.codes, program.soft, program.weights,
+            program.state, self.new_rows, self.R, sums,
         )  # fmt: skip
         return sums
 
     def product(self) -> Array:
-        """The sum over the groups."""
-        return np.asarray(self.totals.sum(axis=0))
+        """X̃ᵀR; each column is summed by one thread, in the order of its rows."""
+        design, R = self.design, self.R
+        out = np.empty((design.n_features, R.shape[1]))
+        if not R.shape[1]:
+            return out
+        columns = design.columns
+
+        def work(cut: tuple[int, int]) -> None:
+            arrays = columns.data, columns.indices, columns.indptr
+            self.folds.add_columns(*arrays, *cut, R, out)
+
+        ordered_map(work, list(pairwise(design.column_cuts)), design.n_threads)
+        if design.intercept:
+            out[-1] = R.sum(axis=0)
+        return out

@@ -63,17 +63,28 @@ class Tikhonov:
         """LᵀL, sparse d × d, without α."""
         return sp.csr_array(self.L.T @ self.L)
 
+    @cached_property
+    def weights(self) -> Array | None:
+        """The diagonal of LᵀL as a column where it has nothing else, else None."""
+        diagonal = self.LtL.diagonal()
+        return diagonal[:, None] if self.LtL.nnz == np.count_nonzero(diagonal) else None
+
     def value(self, W: Array) -> float:
         """(α/2) ‖L (W − W_ref)‖²."""
+        if self.weights is not None:
+            offset = self._offset(W)
+            return 0.5 * self.alpha * float(np.vdot(offset, self.weights * offset))
         difference = self.L @ self._offset(W)
         return 0.5 * self.alpha * float(np.vdot(difference, difference))
 
     def gradient(self, W: Array) -> Array:
         """α LᵀL (W − W_ref)."""
-        return np.asarray(self.alpha * (self.LtL @ self._offset(W)))
+        return self.hessian_product(self._offset(W))
 
     def hessian_product(self, V: Array) -> Array:
         """α LᵀL V."""
+        if self.weights is not None:
+            return np.asarray((self.alpha * self.weights) * V)
         return np.asarray(self.alpha * (self.LtL @ V))
 
     def pull(self, n_classes: int) -> Array:

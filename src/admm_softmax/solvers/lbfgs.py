@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import blas
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count
+from admm_softmax._parallel import blas_threads
 from admm_softmax.problem import Point, Problem
 from admm_softmax.solvers.base import Chainable, Iterate, measured_at, start_at
 from admm_softmax.solvers.line_search import Plateau, Rule, search
@@ -138,17 +140,25 @@ class _Pair:
 
 def _two_loop(gradient: Array, pairs: deque[_Pair], base: Preconditioner) -> Array:
     """B⁻¹∇F by the two-loop recursion around γ P⁻¹, γ = sᵀy / yᵀP⁻¹y of the last pair."""
-    q = gradient.copy()
-    weights = []
-    for pair in reversed(pairs):
-        weight = pair.inverse * float(np.vdot(pair.s, q))
-        weights.append(weight)
-        q -= weight * pair.y
     if not pairs:
-        return base.apply(q)
+        return base.apply(gradient)
+    q = np.array(gradient, order="C")
+    weights = []
+    with blas_threads(1):  # waking threads costs more than such short sums
+        for pair in reversed(pairs):
+            weight = pair.inverse * float(np.vdot(pair.s, q))
+            weights.append(weight)
+            _add(q, -weight, pair.y)
     last, K = pairs[-1], q.shape[1]
     both = base.apply(np.concatenate([q, last.y], axis=1))
-    r = both[:, :K] / (last.inverse * float(np.vdot(last.y, both[:, K:])))
-    for pair, weight in zip(pairs, reversed(weights), strict=True):
-        r += (weight - pair.inverse * float(np.vdot(pair.y, r))) * pair.s
+    with blas_threads(1):
+        r = np.array(both[:, :K], order="C")
+        r /= last.inverse * float(np.vdot(last.y, both[:, K:]))
+        for pair, weight in zip(pairs, reversed(weights), strict=True):
+            _add(r, weight - pair.inverse * float(np.vdot(pair.y, r)), pair.s)
     return r
+
+
+def _add(total: Array, factor: float, term: Array) -> None:
+    """Add factor · term to a C-ordered array, without the temporary that NumPy would make."""
+    blas.daxpy(term.ravel(), total.reshape(-1), a=factor)

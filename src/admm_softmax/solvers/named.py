@@ -2,7 +2,8 @@
 
 | name          | solver                                                                   |
 |---------------|--------------------------------------------------------------------------|
-| `"auto"`      | L-BFGS with the preconditioner that `choose_preconditioner` finds worth it |
+| `"auto"`      | L-BFGS with the preconditioner that `choose_preconditioner` finds worth it; |
+|               | for dense data with d ≥ 2n, in the space of the rows first               |
 | `"admm"`      | ADMM, tuned; when it slows, L-BFGS goes on with its factorisation        |
 | `"lbfgs"`     | as "auto"                                                                |
 | `"newton-cg"` | Newton-CG with the same preconditioner                                   |
@@ -24,6 +25,7 @@ from admm_softmax.solvers.least_squares import Auto, Woodbury
 from admm_softmax.solvers.least_squares.auto import LARGEST_FACTOR
 from admm_softmax.solvers.newton_cg import NewtonCG
 from admm_softmax.solvers.preconditioner import Name
+from admm_softmax.solvers.row_space import RowSpace
 from admm_softmax.solvers.sgd import SGD
 
 NAMES = ("auto", "admm", "lbfgs", "newton-cg", "sgd")
@@ -33,6 +35,10 @@ NAMES = ("auto", "admm", "lbfgs", "newton-cg", "sgd")
 ENOUGH_ROWS, TIGHT = 5_000, 1e-5
 #: How much slower an operation is in a thin product than in a Gram matrix.
 THIN = 2.5
+
+
+#: With so many times more columns than rows, the problem is solved in the rows' space.
+WIDE = 2
 
 
 class Choice(NamedTuple):
@@ -61,7 +67,13 @@ def as_solver(solver: str | Solver, problem: Problem, *, tol: float, seed: int =
     if solver == "newton-cg":
         newton = NewtonCG(100, None, preconditioner=name, subsample=subsample, seed=seed)
         return Choice(newton, reason)
-    return Choice(LBFGS(20, name, subsample=subsample, seed=seed), reason)
+    # Pairs are cheap beside a factorisation, and not beside a pass over sparse rows.
+    lbfgs = LBFGS(20 if name == "gram" else 10, name, subsample=subsample, seed=seed)
+    n, d = problem.design.n_rows, problem.shape[0]
+    if WIDE * n <= d and n <= LARGEST_FACTOR and RowSpace.applies(problem):
+        inside = RowSpace(LBFGS(20, "gram", seed=seed))
+        return Choice(inside.then(lbfgs), f"{n} rows span a small part of {d} columns")
+    return Choice(lbfgs, reason)
 
 
 def _tuned_sgd(problem: Problem, name: Name, subsample: int | None, seed: int) -> SGD:

@@ -67,11 +67,15 @@ def fold_dense(
 @compiled
 def fold_csr(
     data: Any, indices: Any, pointers: Any, start: int, stop: int, width: int, W: Any,
-    bias: Any, intercept: bool, kernel: int, settings: Any, codes: Any, soft: Any,
-    weights: Any, state: Any, new_rows: Any, total: Any, sums: Any,
+    bias: Any, kernel: int, settings: Any, codes: Any, soft: Any, weights: Any, state: Any,
+    new_rows: Any, R_rows: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """As `fold_dense`, for CSR rows; W is d × K, `total` is d × columns of R, all in double."""
-    K, n_results = W.shape[1], total.shape[1]
+    """Scores and row kernel for CSR rows start ≤ i < stop; R goes to its rows of `R_rows`.
+
+    The product with the transpose is left to `add_columns`: adding sparse rows up here
+    would scatter them over a dense d × K matrix, which no cache holds.
+    """
+    K, n_results = W.shape[1], R_rows.shape[1]
     S, R = np.zeros((K, width)), np.zeros((n_results, width))
     work, lane = scratch(K, width)
     for first in range(start, stop, width):
@@ -80,8 +84,7 @@ def fold_csr(
             _csr_product(data, indices, pointers, first, count, W, bias, S)
         run_tile(kernel, settings, S, first, count, codes, soft, weights, state, work, lane,
                  R, new_rows, sums)  # fmt: skip
-        if n_results:
-            _csr_transpose_product(data, indices, pointers, first, count, R, intercept, total)
+        store(R, first, count, R_rows)
 
 
 @compiled
@@ -101,22 +104,20 @@ def _csr_product(
 
 
 @compiled
-def _csr_transpose_product(
-    data: Any, indices: Any, pointers: Any, first: int, count: int, R: Any, intercept: bool,
-    total: Any,
-) -> None:  # fmt: skip
-    K = R.shape[0]
-    row = np.empty(K)
-    for t in range(count):
+def add_columns(
+    data: Any, indices: Any, pointers: Any, start: int, stop: int, R: Any, product: Any
+) -> None:
+    """product[j] = Σᵢ xᵢⱼ Rᵢ for the columns start ≤ j < stop of X, stored column by column."""
+    K = R.shape[1]
+    total = np.empty(K)
+    for j in range(start, stop):
+        total[:] = 0.0
+        for e in range(pointers[j], pointers[j + 1]):
+            x, r = data[e], R[indices[e]]
+            for k in range(K):
+                total[k] += x * r[k]
         for k in range(K):
-            row[k] = R[k, t]
-        for e in range(pointers[first + t], pointers[first + t + 1]):
-            x, sums = data[e], total[indices[e]]
-            for k in range(K):
-                sums[k] += x * row[k]
-        if intercept:
-            for k in range(K):
-                total[-1, k] += row[k]
+            product[j, k] = total[k]
 
 
 @compiled

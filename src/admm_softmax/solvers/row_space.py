@@ -1,0 +1,123 @@
+"""Far fewer rows than columns: solve in the space that the rows span."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+
+from admm_softmax._arrays import Array
+from admm_softmax._parallel import blas_threads
+from admm_softmax.design import DenseDesign
+from admm_softmax.kernels import rows
+from admm_softmax.penalty import Tikhonov
+from admm_softmax.problem import Problem
+from admm_softmax.solvers.base import Chainable, Iterate, Solver, measured_at
+
+#: W itself, which costs a pass and a half, is formed when the gradient has fallen so much.
+FALL = 4.0
+#: Iterations of the small problem without such a fall that end it.
+PATIENCE = 60
+
+
+@dataclass(frozen=True)
+class RowSpace(Chainable):
+    """Run `inner` on an equivalent problem of n × n instead of n × d.
+
+    The loss sees W only through XW, and the penalty (α/2) tr WᵀDW, D diagonal and positive,
+    is least among all W with the same XW where W = D⁻¹XᵀA. With the n × n matrix
+    𝒦 = X D⁻¹ Xᵀ = B Bᵀ, and V = BᵀA ::
+
+        XW = 𝒦A = B V,        tr WᵀDW = tr Aᵀ𝒦A = ‖V‖²
+
+    so that the problem is softmax regression on the rows of B under a plain penalty. 𝒦 is
+    formed in the data's precision: where rounding stops the small problem, another solver
+    should go on (`RowSpace(...).then(...)`).
+    """
+
+    inner: Solver
+
+    @staticmethod
+    def applies(problem: Problem) -> bool:
+        """Whether the penalty is of that form, and the data dense."""
+        penalty, d = problem.penalty, problem.design.n_features - problem.design.intercept
+        LtL = penalty.LtL
+        diagonal = LtL.diagonal()
+        return (
+            isinstance(problem.design, DenseDesign)
+            and penalty.reference is None
+            and penalty.alpha > 0
+            and LtL.nnz == np.count_nonzero(diagonal)
+            and bool(diagonal[:d].min() > 0)
+            and not diagonal[d:].any()
+        )
+
+    def iterates(self, problem: Problem, W0: Array | None) -> Iterator[Iterate]:
+        """Yield a W every so often; each costs a pass and a half."""
+        before = problem.design.reads
+        small = _Small.of(problem)
+        V0 = None if W0 is None else small.project(problem, W0)
+        best, quiet = np.inf, 0
+        for iterate in self.inner.iterates(small.problem, V0):
+            size, quiet = iterate.gradient_norm, quiet + 1
+            stalled = iterate.stalled or quiet > PATIENCE
+            if size * FALL <= best or stalled:
+                best, quiet = min(size, best), 0
+                point = problem.at(small.lift(problem, iterate.W))
+                yield measured_at(point, problem.design.reads - before, stalled=stalled)
+
+
+@dataclass(frozen=True)
+class _Small:
+    """The small problem, and what takes its solutions back."""
+
+    problem: Problem
+    #: 𝒦[pivots][:, pivots] = RᵀR, the pivots being the first rows of an order.
+    R: Array
+    order: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Small:
+        design, penalty = problem.design, problem.penalty
+        assert isinstance(design, DenseDesign)
+        d = design.n_features - design.intercept
+        scale = 1.0 / penalty.LtL.diagonal()[:d]
+        gram = design.row_gram(scale)
+        factorise = lapack.spstrf if gram.dtype == np.float32 else lapack.dpstrf
+        with blas_threads(design.n_threads):
+            R, pivots, rank, _ = factorise(gram, lower=0, overwrite_a=1)
+        order = pivots - 1
+        R = np.triu(R)[:rank]
+        B = np.empty((design.n_rows, rank), design.dtype)
+        B[order] = R.T
+        reduced = Problem(
+            DenseDesign(B, intercept=design.intercept, n_threads=design.n_threads),
+            problem.labels,
+            problem.weights,
+            problem.total_weight,
+            Tikhonov.over(rank, penalty.alpha, intercept=design.intercept),
+            problem.n_classes,
+        )
+        return cls(reduced, R[:, :rank].astype(np.float64), order[:rank], scale)
+
+    def lift(self, problem: Problem, V: Array) -> Array:
+        """W = D⁻¹XᵀA for an A with BᵀA = V, zero but for the pivots. Half a pass."""
+        rank, K = len(self.order), V.shape[1]
+        A = np.zeros((problem.design.n_rows, K))
+        A[self.order] = solve_triangular(self.R, V[:rank])
+        W = problem.design.fold(np.zeros((problem.shape[0], 0)), rows.hand_over, (A,)).product
+        W[: len(self.scale)] *= self.scale[:, None]
+        if problem.design.intercept:
+            W[-1] = V[-1]
+        return W
+
+    def project(self, problem: Problem, W: Array) -> Array:
+        """V with BV = XW at the pivots. One pass."""
+        (scores,) = problem.design.fold(W, rows.predict).rows
+        if problem.design.intercept:
+            scores = scores - W[-1]
+        V = solve_triangular(self.R, scores[self.order], trans="T")
+        return np.vstack([V, W[-1:]]) if problem.design.intercept else np.asarray(V)
