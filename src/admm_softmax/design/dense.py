@@ -159,7 +159,7 @@ class FusedWorker(Worker):
         self.lead = thin.lead_of(X)
         self.Wt = thin.transposed(W[:d], X.dtype, self.lead)
         self.bias = np.ascontiguousarray(W[d] if design.intercept else np.zeros(W.shape[1]))
-        self.width = int(np.clip(FUSED_BYTES // (d * X.itemsize), 16, 64)) // 4 * 4
+        self.width = int(np.clip(FUSED_BYTES // (d * X.itemsize), 8, 64)) // 4 * 4
         self.outputs = RowOutputs(design.n_rows)
         self.new_rows = self.outputs.prepare(program.n_new)
         self.key = (n_groups, program.n_results)

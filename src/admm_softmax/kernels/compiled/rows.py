@@ -18,7 +18,7 @@ PREDICT, HAND_OVER, EVALUATE, GRADIENT, LINEARISE = 0, 1, 2, 3, 4
 HESSIAN_PRODUCT, WEIGH, START, ADMM, MISFIT = 5, 6, 7, 8, 9
 
 #: Scratch that `run_tile` asks for: so many K × T and so many T.
-TILES, LANES = 8, 9
+TILES, LANES = 8, 10
 
 
 @compiled
@@ -36,7 +36,7 @@ def run_tile(  # noqa: PLR0912  (one branch a kernel)
     sums : added to
     """
     K, T = S.shape
-    w = lane[8]
+    w = lane[9]
     for t in range(T):
         w[t] = weights[first + t] if t < count and len(weights) else 0.0
     if kernel == PREDICT:

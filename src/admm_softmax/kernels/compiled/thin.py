@@ -119,7 +119,8 @@ def add_transpose_product(
     K, last = R.shape[0], first + count - 1
     n_groups = (K + MOST_CLASSES - 1) // MOST_CLASSES
     chunk = _chunk(K, X.itemsize)
-    for j0 in range(start, end, chunk):
+    # From the right: `product` went from the left, so there the cache still has X.
+    for j0 in range(start + (end - start - 1) // chunk * chunk, start - 1, -chunk):
         j1 = min(end, j0 + chunk)
         for t in range(0, count, ROWS):
             i = first + t

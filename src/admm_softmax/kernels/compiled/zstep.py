@@ -22,6 +22,16 @@ DONE, MOVING, HARD = 0.0, 1.0, 2.0
 @compiled
 def softmax_tile(S: Any, P: Any, top: Any, total: Any, inverse: Any) -> None:
     """P = softmax of every column of S; also its maximum, Σ exp(s − top) and 1 / that."""
+    _exponentials(S, P, top, total, inverse)
+    K, T = S.shape
+    for k in range(K):
+        for t in range(T):
+            P[k, t] *= inverse[t]
+
+
+@compiled
+def _exponentials(S: Any, P: Any, top: Any, total: Any, inverse: Any) -> None:
+    """P = exp(s − top), the softmax but for its denominators."""
     use_wide_vectors()
     K, T = S.shape
     for t in range(T):
@@ -41,9 +51,6 @@ def softmax_tile(S: Any, P: Any, top: Any, total: Any, inverse: Any) -> None:
             total[t] += P[k, t]
     for t in range(T):
         inverse[t] = 1.0 / total[t]
-    for k in range(K):
-        for t in range(T):
-            P[k, t] *= inverse[t]
 
 
 @compiled
@@ -53,7 +60,7 @@ def solve_tile(
     """Solve the z-step for the first `count` columns, from Z, in place.
 
     On return Z solves and P is its softmax. `lane[0]` holds the Newton steps of each row;
-    `work` (3 × K × T) and `lane` (8 × T) are scratch.
+    `work` (3 × K × T) and `lane` (9 × T) are scratch.
     """
     T = V.shape[1]
     for t in range(T):
@@ -76,7 +83,7 @@ def _newton_tile(  # noqa: PLR0912  (many short loops, each a vector's)
     K, T = V.shape
     G, Z_old, inverses = work[0], work[1], work[2]
     steps, status, v_size, size_old = lane[0], lane[1], lane[2], lane[3]
-    top, total, size, z_size = lane[4], lane[5], lane[6], lane[7]
+    top, total, size, z_size, inverse = lane[4], lane[5], lane[6], lane[7], lane[8]
     for t in range(T):
         status[t] = MOVING if t < count else DONE
         size_old[t] = np.inf
@@ -86,13 +93,17 @@ def _newton_tile(  # noqa: PLR0912  (many short loops, each a vector's)
             v_size[t] = max(v_size[t], abs(V[k, t]))
     for step in range(NEWTON_STEPS + 1):
         if step > 0 or not P_is_current:
-            softmax_tile(Z, P, top, total, size)
+            _exponentials(Z, P, top, total, inverse)
+        else:
+            inverse[:] = 1.0
         for t in range(T):
             size[t] = 0.0
             z_size[t] = 0.0
         for k in range(K):
             for t in range(T):
-                g = (P[k, t] - C[k, t]) + rho * (Z[k, t] - V[k, t])
+                p = P[k, t] * inverse[t]
+                P[k, t] = p
+                g = (p - C[k, t]) + rho * (Z[k, t] - V[k, t])
                 G[k, t] = g
                 size[t] = max(size[t], abs(g))
                 z_size[t] = max(z_size[t], abs(Z[k, t]))
@@ -119,10 +130,10 @@ def _newton_tile(  # noqa: PLR0912  (many short loops, each a vector's)
             top[t] = 0.0
         for k in range(K):
             for t in range(T):
-                inverse = 1.0 / (P[k, t] + rho)
-                inverses[k, t] = inverse
-                total[t] += P[k, t] * inverse
-                top[t] += P[k, t] * inverse * G[k, t]
+                share = 1.0 / (P[k, t] + rho)
+                inverses[k, t] = share
+                total[t] += P[k, t] * share
+                top[t] += P[k, t] * share * G[k, t]
         for t in range(T):
             top[t] = top[t] / (rho * total[t])
         for k in range(K):
@@ -136,7 +147,7 @@ def _newton_tile(  # noqa: PLR0912  (many short loops, each a vector's)
     for t in range(count):
         hard += status[t] == HARD
     if hard:
-        softmax_tile(Z, P, top, total, size)
+        softmax_tile(Z, P, top, total, inverse)
     return hard
 
 
