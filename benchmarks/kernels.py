@@ -13,7 +13,7 @@ import os
 import resource
 import time
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -55,14 +55,19 @@ def passes(X, problem, rounds, threads):
     W_data, R = W[:-1].astype(X.dtype), np.ones((len(X), K), X.dtype)
     flat, pool = X.ravel(), ThreadPoolExecutor(threads)
     cuts = np.linspace(0, flat.size, 16 * threads + 1).astype(int)
-    pieces = [flat[i:j] for i, j in zip(cuts, cuts[1:], strict=False)]
+    pieces = [flat[i:j] for i, j in pairwise(cuts)]
     t = medians(
         rounds,
         fused=lambda: problem.at(W),
         numpy=lambda: (X @ W_data, X.T @ R),
         read=lambda: list(pool.map(read, pieces)),
     )
-    yield "fused pass, against NumPy `X @ W` + `X.T @ R`", t["numpy"] / t["fused"], "≥ 3.5 × faster", t
+    yield (
+        "fused pass, against NumPy `X @ W` + `X.T @ R`",
+        t["numpy"] / t["fused"],
+        "≥ 3.5 × faster",
+        t,
+    )
     yield "fused pass, against a read of X by all threads", t["fused"] / t["read"], "≤ 2.5", t
 
 
@@ -91,7 +96,12 @@ def gram(X, problem):
         ours=lambda: problem.subsample(len(rows), 0).gram(np.float32),
         numpy=lambda: X.T @ X,
     )
-    yield f"Gram matrix of {len(rows):,} random rows, against `X.T @ X`", t2["ours"] / t2["numpy"], "", t2
+    yield (
+        f"Gram matrix of {len(rows):,} random rows, against `X.T @ X`",
+        t2["ours"] / t2["numpy"],
+        "",
+        t2,
+    )
 
 
 def z_step(rounds, threads):
@@ -104,13 +114,18 @@ def z_step(rounds, threads):
     V += 0.05 * rng.standard_normal((n, K))
     pool = ThreadPoolExecutor(threads)
     cuts = np.linspace(0, n, 16 * threads + 1).astype(int)
-    parts = [slice(i, j) for i, j in zip(cuts, cuts[1:], strict=False)]
+    parts = [slice(i, j) for i, j in pairwise(cuts)]
 
     def ours():
         list(pool.map(lambda p: zstep(V[p], labels[p], rho, Z[p]), parts))
 
     t = medians(rounds, zstep=ours, exp=lambda: np.exp(V))
-    yield "z-step, n = 1,000,000, float64, warm, against one `np.exp`", t["zstep"] / t["exp"], "≤ 6", t
+    yield (
+        "z-step, n = 1,000,000, float64, warm, against one `np.exp`",
+        t["zstep"] / t["exp"],
+        "≤ 6",
+        t,
+    )
 
 
 def main():
@@ -143,7 +158,8 @@ def main():
     print(lines[-1], flush=True)
     report(gram(X, problem))
     report(z_step(arguments.rounds, threads))
-    title = f"`python benchmarks/kernels.py` on {describe()}: {len(X):,} × {X.shape[1]}, K = {K}, float32."
+    shape = f"{len(X):,} × {X.shape[1]}, K = {K}, float32"
+    title = f"`python benchmarks/kernels.py` on {describe()}: {shape}."
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "kernels.md").write_text("\n".join([title, "", *lines, ""]), encoding="utf-8")
 

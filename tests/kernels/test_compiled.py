@@ -11,7 +11,7 @@ from scipy.special import wrightomega
 
 from admm_softmax import as_design
 from admm_softmax.kernels import choice, rows
-from admm_softmax.kernels.compiled import exponential, programs, thin, tiles, zstep
+from admm_softmax.kernels.compiled import exponential, gather, programs, thin, tiles, zstep
 
 ADMM = {"rho": 0.03, "relaxation": 1.6}
 KERNELS = {
@@ -218,3 +218,17 @@ def test_read_only_data(always):
     np.testing.assert_array_equal(
         as_design(X).fold(np.ones((5, 3)), rows.predict).rows[0], expected
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("K", [1, 8, 13, 20, 50])
+def test_sparse_rows_times_a_thin_matrix(K, index, dtype):
+    rng = np.random.default_rng(K)
+    X = sp.random_array((30, 90), density=0.1, rng=rng, dtype=dtype, format="csr")
+    M = rng.standard_normal((90, K)).astype(dtype)
+    out = np.full((20, gather.padded_columns(M).shape[1]), np.nan)
+    arrays = X.data, X.indices.astype(index), X.indptr.astype(index)
+    gather.multiply(*arrays, 5, 20, gather.padded_columns(M, dtype), out)
+    np.testing.assert_allclose(out[:, :K], (X.astype(np.float64) @ M)[5:25], rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(out[:, K:], 0.0)

@@ -153,15 +153,15 @@ class CsrWorker(Worker):
 
     def __init__(self, design: SparseDesign, W: Array, program: Program, n_groups: int) -> None:
         # Loads Numba: not before a problem is large enough.
-        from admm_softmax.kernels.compiled import folds  # noqa: PLC0415
+        from admm_softmax.kernels.compiled import folds, gather  # noqa: PLC0415
 
         d = design.X.shape[1]
         self.folds, self.design, self.program = folds, design, program
-        self.W = np.ascontiguousarray(W[:d], dtype=design.dtype)
+        self.W = gather.padded_columns(W[:d], design.dtype)
         self.bias = np.ascontiguousarray(W[d] if design.intercept else np.zeros(W.shape[1]))
         self.outputs = RowOutputs(design.n_rows)
         self.new_rows = self.outputs.prepare(program.n_new)
-        self.R = np.empty((design.n_rows, program.n_results))
+        self.R = gather.padded_columns(np.zeros((design.n_rows, program.n_results)))
 
     def run(self, numbered: tuple[int, slice]) -> Array:
         """One call of the compiled loop."""
@@ -171,7 +171,7 @@ class CsrWorker(Worker):
         self.folds.fold_csr(
             X.data, X.indices, X.indptr, group.start, group.stop, FUSED_ROWS, self.W, self.bias,
             program.code, program.settings, program.codes, program.soft, program.weights,
-            program.state, self.new_rows, self.R, sums,
+            program.state, self.new_rows, program.n_results, self.R, sums,
         )  # fmt: skip
         return sums
 
@@ -190,4 +190,4 @@ class CsrWorker(Worker):
         ordered_map(work, list(pairwise(design.column_cuts)), design.n_threads)
         if design.intercept:
             out[-1] = R.sum(axis=0)
-        return out
+        return np.ascontiguousarray(out[:, : self.program.n_results])

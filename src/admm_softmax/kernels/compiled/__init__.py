@@ -4,6 +4,7 @@ Nothing here is imported before a problem is large enough to repay loading Numba
 `admm_softmax.kernels.choice`.
 
     tiles, thin     register tiles of X W and Xᵀ R, and thin products made of them
+    gather          sparse rows times a thin dense matrix
     exponential     an exponential that vectorises
     zstep, rows     the z-step and the row kernels on a tile of rows
     folds           whole passes: product, row kernel, transposed product

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from admm_softmax.kernels.compiled.gather import multiply
 from admm_softmax.kernels.compiled.jit import compiled, use_wide_vectors
 from admm_softmax.kernels.compiled.rows import fetch, label_tile, run_tile, scratch, store
 from admm_softmax.kernels.compiled.thin import add_transpose_product, product
@@ -68,39 +69,27 @@ def fold_dense(
 def fold_csr(
     data: Any, indices: Any, pointers: Any, start: int, stop: int, width: int, W: Any,
     bias: Any, kernel: int, settings: Any, codes: Any, soft: Any, weights: Any, state: Any,
-    new_rows: Any, R_rows: Any, sums: Any,
+    new_rows: Any, n_results: int, R_rows: Any, sums: Any,
 ) -> None:  # fmt: skip
     """Scores and row kernel for CSR rows start ≤ i < stop; R goes to its rows of `R_rows`.
 
-    The product with the transpose is left to `add_columns`: adding sparse rows up here
-    would scatter them over a dense d × K matrix, which no cache holds.
+    W and `R_rows` are padded as `gather` does. The product with the transpose is left to
+    `add_columns`: adding sparse rows up here would scatter them over a dense d × K matrix,
+    which no cache holds.
     """
-    K, n_results = W.shape[1], R_rows.shape[1]
+    K = len(bias)
     S, R = np.zeros((K, width)), np.zeros((n_results, width))
+    scores = np.zeros((width, W.shape[1]))
     work, lane = scratch(K, width)
     for first in range(start, stop, width):
         count = min(width, stop - first)
-        if K:
-            _csr_product(data, indices, pointers, first, count, W, bias, S)
+        multiply(data, indices, pointers, first, count, W, scores)
+        for t in range(count):
+            for k in range(K):
+                S[k, t] = scores[t, k] + bias[k]
         run_tile(kernel, settings, S, first, count, codes, soft, weights, state, work, lane,
                  R, new_rows, sums)  # fmt: skip
         store(R, first, count, R_rows)
-
-
-@compiled
-def _csr_product(
-    data: Any, indices: Any, pointers: Any, first: int, count: int, W: Any, bias: Any, S: Any
-) -> None:
-    K = W.shape[1]
-    score = np.empty(K)
-    for t in range(count):
-        score[:] = bias
-        for e in range(pointers[first + t], pointers[first + t + 1]):
-            x, w = data[e], W[indices[e]]
-            for k in range(K):
-                score[k] += x * w[k]
-        for k in range(K):
-            S[k, t] = score[k]
 
 
 @compiled
@@ -108,16 +97,7 @@ def add_columns(
     data: Any, indices: Any, pointers: Any, start: int, stop: int, R: Any, product: Any
 ) -> None:
     """product[j] = Σᵢ xᵢⱼ Rᵢ for the columns start ≤ j < stop of X, stored column by column."""
-    K = R.shape[1]
-    total = np.empty(K)
-    for j in range(start, stop):
-        total[:] = 0.0
-        for e in range(pointers[j], pointers[j + 1]):
-            x, r = data[e], R[indices[e]]
-            for k in range(K):
-                total[k] += x * r[k]
-        for k in range(K):
-            product[j, k] = total[k]
+    multiply(data, indices, pointers, start, stop - start, R, product[start:stop])
 
 
 @compiled

@@ -210,6 +210,72 @@ def _transpose_tile(n_classes: int) -> Any:
     return tile
 
 
+def _gather_tile(n_vectors: int) -> Any:
+    """Tile of a sparse row times a dense M: out[i, k + ·] = Σ_e data[e] M[indices[e], k + ·].
+
+    Over the entries start ≤ e < stop, for `n_vectors` vectors of columns from k. M's rows
+    are whole vectors; sums are in double, in registers until the row ends.
+    """
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def tile(typing: Any, data: Any, indices: Any, start: Any, stop: Any, M: Any, k: Any,
+             out: Any, i: Any) -> Any:  # fmt: skip
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            _, _, start, stop, _, k, _, i = arguments
+            index = context.get_value_type(types.intp)
+            lanes = VECTOR_BYTES // 8
+            wide = ir.VectorType(ir.DoubleType(), lanes)
+            stored = context.get_value_type(signature.args[4].dtype)
+            narrow = ir.VectorType(stored, lanes)
+            size = context.get_abi_sizeof(stored)
+            nothing = ir.Constant(wide, ir.Undefined)
+            pattern = ir.Constant(ir.VectorType(_INT32, lanes), [0] * lanes)
+            zeros = ir.Constant(wide, [0.0] * lanes)
+            totals = [cgutils.alloca_once_value(builder, zeros) for _ in range(n_vectors)]
+
+            def array(argument: int) -> Any:
+                kind = signature.args[argument]
+                return kind, context.make_array(kind)(context, builder, arguments[argument])
+
+            def pointer(argument: int, *place: Any) -> Any:
+                kind, a = array(argument)
+                return cgutils.get_item_pointer(context, builder, kind, a, place)
+
+            step = ir.Constant(index, 1)
+            with cgutils.for_range_slice(builder, start, stop, step, index) as (e, _):
+                x = builder.load(pointer(0, e))
+                if x.type != ir.DoubleType():
+                    x = builder.fpext(x, ir.DoubleType())
+                first = builder.insert_element(nothing, x, ir.Constant(_INT32, 0))
+                x = builder.shuffle_vector(first, nothing, pattern)
+                row = builder.load(pointer(1, e))
+                if row.type != index:
+                    row = builder.sext(row, index)
+                base = pointer(4, row, k)
+                for v, total in enumerate(totals):
+                    at = builder.gep(base, [ir.Constant(index, v * lanes)])
+                    m = builder.load(builder.bitcast(at, narrow.as_pointer()))
+                    m.align = size
+                    if stored != ir.DoubleType():
+                        m = builder.fpext(m, wide)
+                    product = builder.fmul(x, m, flags=_CONTRACT)
+                    new = builder.fadd(builder.load(total), product, flags=_CONTRACT)
+                    builder.store(new, total)
+            base = pointer(6, i, k)
+            for v, total in enumerate(totals):
+                at = builder.gep(base, [ir.Constant(index, v * lanes)])
+                place = builder.bitcast(at, wide.as_pointer())
+                builder.store(builder.load(total), place).align = 8
+            return context.get_dummy_value()
+
+        I = types.intp  # noqa: E741
+        return types.void(data, indices, I, I, M, I, out, I), emit
+
+    return tile
+
+
+gather_1, gather_2, gather_4 = (_gather_tile(v) for v in (1, 2, 4))
+
 product_1, product_2, product_3, product_4, product_5 = (_product_tile(c) for c in range(1, 6))
 transpose_1, transpose_2, transpose_3, transpose_4, transpose_5 = (
     _transpose_tile(c) for c in range(1, 6)

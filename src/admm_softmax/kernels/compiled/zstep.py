@@ -75,7 +75,7 @@ def solve_tile(
 
 
 @compiled
-def _newton_tile(  # noqa: PLR0912  (many short loops, each a vector's)
+def _newton_tile(  # noqa: PLR0912, PLR0915  (many short loops, each a vector's)
     V: Any, C: Any, rho: float, Z: Any, P: Any, P_is_current: bool, count: int, work: Any, lane: Any
 ) -> int:
     """Newton on all columns; returns how many are left that did not converge."""
