@@ -34,18 +34,21 @@ $(STAMP): pyproject.toml constraints.txt
 # $ADMM_SOFTMAX_DATA (see benchmarks/datasets); without it they are left out.
 BENCH := .venv-bench
 BENCHOPT := $(BENCH)/bin/benchopt run benchmarks --no-cache --no-plot --no-display -r 1
-IMAGES := $(if $(ADMM_SOFTMAX_DATA),-d)
+ifdef ADMM_SOFTMAX_DATA
+SMALL_IMAGES := -d "images[set=mnist,features=pixels,n_rows=20000]"
+IMAGES := -d "images[set=mnist]"
+endif
 
 bench: $(BENCH)/.installed ## at most a quarter of an hour: small shapes, all solvers
 	$(BENCHOPT) -n 400 --timeout 8s --output benchmarks/outputs/bench.parquet \
 		-d "simulated[shape=[small-linear-probe,small-tall,small-wide,small-sparse]]" \
-		$(IMAGES) $(if $(IMAGES),"images[set=mnist,features=pixels,n_rows=20000]")
-	$(BENCH)/bin/python benchmarks/summarize.py benchmarks/outputs/bench.parquet
+		$(SMALL_IMAGES)
+	$(BENCH)/bin/python benchmarks/summarize.py benchmarks/outputs/bench.parquet --readme
 
 bench-full: $(BENCH)/.installed ## every shape, up to four minutes a solver: several hours
 	$(BENCHOPT) -n 1000 --timeout 240s --output benchmarks/outputs/full.parquet \
 		-d "simulated[shape=[linear-probe,tall,wide,sparse]]" \
-		$(IMAGES) $(if $(IMAGES),"images[set=mnist]")
+		$(IMAGES)
 	$(BENCH)/bin/python benchmarks/summarize.py benchmarks/outputs/full.parquet --readme
 
 bench-kernels: $(BENCH)/.installed ## passes, Gram matrix, ADMM iteration and z-step against NumPy

@@ -15,6 +15,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from datasets.simulated import SHAPES
 from machine import describe
 
 HERE = Path(__file__).parent
@@ -24,13 +25,15 @@ MARKS = "<!-- benchmark -->", "<!-- /benchmark -->"
 
 
 def title(dataset):
-    """'simulated[shape=tall]' → 'tall', 'images[…]' → 'mnist convolutions'."""
+    """'simulated[shape=tall]' → 'tall: 1,000,000 × 50, K = 10', and so on."""
     found = dict(re.findall(r"(\w+)=([^,\]]+)", dataset))
     if "shape" in found:
-        return found["shape"].replace("-", " ")
+        n, d, K, density = SHAPES[found["shape"]]
+        kind = f", {100 * density:g} %" if density < 1 else ""
+        return f"{found['shape'].replace('-', ' ')}: {n:,} × {d:,}{kind}, K = {K}"
     if "set" in found:
         rows = f", {int(found['n_rows']):,} rows" if "n_rows" in found else ""
-        return f"{found['set']} {found['features']}{rows}"
+        return f"{found['set']} {found['features']}{rows}, K = 10"
     return dataset
 
 
@@ -86,28 +89,36 @@ def table(summary):
 
 
 def plot(frame, folder):
-    colours = plt.get_cmap("tab10")
-    names = sorted({short(s) for s in frame.solver_name}, key=lambda s: (not s.startswith(OURS), s))
-    style = {name: colours(i % 10) for i, name in enumerate(names)}
+    names = sorted({short(s) for s in frame.solver_name})
+    ours = [name for name in names if name.startswith(OURS)]
+    peers = [name for name in names if not name.startswith(OURS)]
+    style = {name: plt.get_cmap("tab10")(i) for i, name in enumerate(ours)}
+    style |= {name: plt.get_cmap("Dark2")(i % 8) for i, name in enumerate(peers)}
     for dataset, group in frame.groupby("dataset_name", sort=False):
         best = group.objective_value.min()
         figure, axis = plt.subplots(figsize=(7.5, 4.6), layout="constrained")
         for solver, points in group.groupby("solver_name", sort=False):
             curve, name = points.sort_values("time"), short(solver)
             gap = np.maximum((curve.objective_value - best) / best, 1e-8)
-            ours = name.startswith(OURS)
+            is_ours = name in ours
             axis.plot(
                 curve.time, gap, label=name, color=style[name],
-                linewidth=2.4 if ours else 1.3, linestyle="-" if ours else "--",
+                linewidth=2.4 if is_ours else 1.3, linestyle="-" if is_ours else "--",
             )  # fmt: skip
         axis.set(
-            xscale="log", yscale="log", ylim=(1e-7, 3), xlabel="seconds", ylabel="relative gap"
+            xscale="log",
+            yscale="log",
+            ylim=(1e-7, 3),
+            xlim=(1e-2, None),
+            xlabel="seconds",
+            ylabel="relative gap",
         )
         axis.set_title(title(dataset), loc="left")
         axis.grid(alpha=0.25)
         axis.spines[["top", "right"]].set_visible(False)
         axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        figure.savefig(folder / f"{re.sub('[^a-z0-9]+', '-', title(dataset).lower())}.png", dpi=130)
+        name = re.sub("[^a-z]+", "-", title(dataset).split(":")[0].split(",")[0].lower())
+        figure.savefig(folder / f"{name}.png", dpi=130)
         plt.close(figure)
 
 
