@@ -119,6 +119,7 @@ class Problem:
 
     def evaluate(self, W: Array) -> Evaluation:
         """Loss (without penalty) and accuracy at W. One read."""
+        self._check(W)
         loss, accuracy = self.design.fold(W, rows.evaluate, (self.labels, self.weights)).sums
         return Evaluation(float(loss), float(accuracy))
 
@@ -128,15 +129,18 @@ class Problem:
 
     def at(self, W: Array) -> Point:
         """F(W) and ∇F(W) = Σᵢ wᵢ xᵢᵀ(pᵢ − cᵢ) + α LᵀL (W − W_ref). One read."""
+        self._check(W)
         fold = self.design.fold(W, rows.gradient, (self.labels, self.weights))
         return Point(**self._point(W, fold))
 
     def linearise(self, W: Array) -> Linearisation:
         """F, ∇F and the Hessian at W. One read now, one for each Hessian product."""
+        self._check(W)
         fold = self.design.fold(W, rows.linearise, (self.labels, self.weights))
         (P,) = fold.rows
 
         def hessian_product(V: Array) -> Array:
+            self._check(V)
             inner = self.design.fold(V, rows.hessian_product, (P, self.weights)).product
             return inner + self.penalty.hessian_product(V)
 
@@ -185,6 +189,10 @@ class Problem:
             total_weight=self.total_weight * total,
             cache={},
         )
+
+    def _check(self, W: Array) -> None:
+        if W.shape != self.shape:
+            raise ValueError(f"W must have the shape {self.shape}, got {W.shape}")
 
     def _point(self, W: Array, fold: Fold) -> dict[str, Any]:
         loss, accuracy, curvature = (float(x) for x in fold.sums)

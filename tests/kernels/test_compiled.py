@@ -1,5 +1,6 @@
 """The compiled twins compute what the NumPy specification says."""
 
+import pickle
 from functools import partial
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import wrightomega
 
-from admm_softmax import as_design
+from admm_softmax import Problem, as_design
 from admm_softmax.kernels import choice, rows
 from admm_softmax.kernels.compiled import exponential, gather, programs, thin, tiles, zstep
 
@@ -232,3 +233,28 @@ def test_sparse_rows_times_a_thin_matrix(K, index, dtype):
     gather.multiply(*arrays, 5, 20, gather.padded_columns(M, dtype), out)
     np.testing.assert_allclose(out[:, :K], (X.astype(np.float64) @ M)[5:25], rtol=1e-12, atol=1e-13)
     np.testing.assert_array_equal(out[:, K:], 0.0)
+
+
+def test_a_copy_of_a_used_design_has_buffers_of_its_own(always):
+    memory = np.ones(50 * 64 + 16)
+    offset = -memory.ctypes.data % 64 // 8
+    A, nothing = np.ones((50, 3)), np.zeros((65, 0))
+    for shift in (0, 3):  # the copy's rows begin elsewhere
+        design = as_design(memory[offset + shift : offset + shift + 3200].reshape(50, 64))
+        expected = design.fold(nothing, rows.hand_over, (A,)).product
+        copy = pickle.loads(pickle.dumps(design))
+        assert not copy.buffers
+        np.testing.assert_array_equal(copy.fold(nothing, rows.hand_over, (A,)).product, expected)
+
+
+def test_compiled_code_is_not_reached_by_wrong_shapes(always):
+    X = np.ones((50, 64))
+    design = as_design(X, intercept=False)
+    with pytest.raises(ValueError, match=r"W must have 64 rows, got shape \(63, 3\)"):
+        design.fold(np.zeros((63, 3)), rows.predict)
+    with pytest.raises(ValueError, match="row arrays must have 50 rows, got 49"):
+        design.fold(np.zeros((64, 3)), rows.weigh, (np.ones(49),))
+    problem = Problem.of(X, np.arange(50) % 20)
+    for method in (problem.evaluate, problem.at, problem.linearise):
+        with pytest.raises(ValueError, match=r"W must have the shape \(65, 20\), got \(65, 2\)"):
+            method(np.zeros((65, 2)))

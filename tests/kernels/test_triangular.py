@@ -32,3 +32,9 @@ def test_what_is_above_the_diagonal_and_the_threads_do_not_matter():
         dirty = L + np.triu(np.full_like(L, 7.0), 1)
         np.testing.assert_array_equal(triangular.solve(dirty, B, threads), expected)
     np.testing.assert_array_equal(B, kept)
+
+
+def test_the_right_hand_side_is_left_alone():
+    B = np.ones((4, 3))
+    np.testing.assert_allclose(triangular.solve(2 * np.eye(4), B, 1), 0.25)
+    np.testing.assert_array_equal(B, 1.0)

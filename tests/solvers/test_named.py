@@ -94,3 +94,8 @@ def test_names_are_listed_in_the_error(problem):
     with pytest.raises(ValueError, match=r"solver must be one of .*'newton-cg'.*, got 'adam'"):
         as_solver("adam", problem, tol=1e-4)
     assert all(f'`"{name}"`' in named.__doc__ for name in named.NAMES)
+
+
+def test_an_empty_sparse_matrix():
+    problem = Problem.of(sp.csr_array((33, 50)), np.arange(33) % 3, 1e-2)
+    assert choose_preconditioner(problem, 1e-4)[0] in ("gram", "jacobi")

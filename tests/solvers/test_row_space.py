@@ -93,3 +93,10 @@ def test_row_gram():
         np.testing.assert_allclose(gram, (X * scale) @ X.T, rtol=tol, atol=100 * tol)
         np.testing.assert_array_equal(gram, gram.T)
         assert gram.dtype == dtype
+
+
+def test_nothing_but_zeros():
+    problem = Problem.of(np.zeros((40, 900)), np.arange(40) % 3, 1e-2)
+    result = run(problem, as_solver("auto", problem, tol=1e-8).solver, tol=1e-8)
+    assert result.status == "converged"
+    np.testing.assert_array_equal(result.W[:-1], 0.0)

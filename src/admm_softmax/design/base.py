@@ -76,6 +76,10 @@ class Design(ABC):
         #: What passes add up in, kept for the next one: fresh memory costs more than the sums.
         self.buffers: dict[tuple[int, ...], Any] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Buffers fit the memory that X lies in here, and a copy's lies elsewhere.
+        return {**self.__dict__, "buffers": {}}
+
     @abstractmethod
     def block(self, rows: slice) -> Any:
         """Rows of X, as something that multiplies (`@`) and transposes (`.T`)."""
@@ -110,9 +114,15 @@ class Design(ABC):
 
     def fold(self, W: Array, kernel: Kernel, rows: Sequence[Array] = ()) -> Fold:
         """Run `kernel` over every block of X̃ W and sum X̃_bᵀ R_b. One read."""
+        W = np.asarray(W)
+        if W.ndim != 2 or W.shape[0] != self.n_features:
+            raise ValueError(f"W must have {self.n_features} rows, got shape {W.shape}")
+        for array in rows:  # compiled code does not look
+            if len(array) != self.n_rows:
+                raise ValueError(f"row arrays must have {self.n_rows} rows, got {len(array)}")
         self.reads += 1
         groups = self._groups(W)
-        worker = self._worker(np.asarray(W), kernel, rows, len(groups))
+        worker = self._worker(W, kernel, rows, len(groups))
         parts = ordered_map(worker.run, list(enumerate(groups)), self.n_threads)
         return Fold(worker.product(), worker.outputs.arrays, np.asarray(sum(parts)))
 

@@ -162,7 +162,7 @@ class FusedWorker(Worker):
         self.width = int(np.clip(FUSED_BYTES // (d * X.itemsize), 8, 64)) // 4 * 4
         self.outputs = RowOutputs(design.n_rows)
         self.new_rows = self.outputs.prepare(program.n_new)
-        self.key = (n_groups, program.n_results)
+        self.key = (n_groups, program.n_results, self.lead)
         kept = design.buffers.pop(self.key, None)
         if kept is None:
             parts = [

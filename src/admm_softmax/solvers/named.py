@@ -122,7 +122,7 @@ def choose_preconditioner(problem: Problem, tol: float) -> tuple[Name, int | Non
         return "gram", None, f"dense, and {small} rows are too many to factor: a sketch"
     rows = min(n, max(ENOUGH_ROWS, d) * (1 if tol > TIGHT else 2))
     gram = (rows / n) * entries * small + small**3 / 3
-    a_pass = 4.0 * K * entries * THIN
+    a_pass = 4.0 * K * max(1, entries) * THIN
     digits = -float(np.log10(max(tol, 1e-12)))
     saved = 40.0 * max(digits - 2.0, 0.25)
     if gram <= saved * a_pass:

@@ -90,7 +90,10 @@ class _Small:
         with blas_threads(design.n_threads):
             R, pivots, rank, _ = factorise(gram, lower=0, overwrite_a=1)
         order = pivots - 1
-        R = np.triu(R)[:rank]
+        R = np.triu(R)
+        if rank == 0:  # X is zero: one column of zeros stands for all
+            R[:], rank = 0.0, 1
+        R = R[:rank]
         B = np.empty((design.n_rows, rank), design.dtype)
         B[order] = R.T
         reduced = Problem(
@@ -101,7 +104,10 @@ class _Small:
             Tikhonov.over(rank, penalty.alpha, intercept=design.intercept),
             problem.n_classes,
         )
-        return cls(reduced, R[:, :rank].astype(np.float64), order[:rank], scale)
+        corner = R[:, :rank].astype(np.float64)
+        if not corner[0, 0] > 0:
+            corner = np.eye(rank)
+        return cls(reduced, corner, order[:rank], scale)
 
     def lift(self, problem: Problem, V: Array) -> Array:
         """W = D⁻¹XᵀA for an A with BᵀA = V, zero but for the pivots. Half a pass."""

@@ -31,7 +31,7 @@ def solve(L: Any, B: Array, n_threads: int) -> Array:
 
     def work(first: int) -> None:
         columns = slice(first, first + size)
-        part = np.ascontiguousarray(B[:, columns])
+        part = np.array(B[:, columns], dtype=np.float64, order="C")
         for step in (_down, _up):
             step(L, lead, part, aligned(part.shape[1], lead + d, L.dtype))
         W[:, columns] = part
