@@ -109,7 +109,7 @@ def z_step(rounds, threads):
     n, rho = 1_000_000, 0.02
     labels, Z = rng.integers(0, K, n), 3 * rng.standard_normal((n, K))
     Z = zstep(Z, labels, rho, Z)[0]
-    V = Z + (np.eye(K)[labels] * 0 + 0.05 * rng.standard_normal((n, K)))
+    V = Z + 0.05 * rng.standard_normal((n, K))
     Z = zstep(V, labels, rho, Z)[0]
     V += 0.05 * rng.standard_normal((n, K))
     pool = ThreadPoolExecutor(threads)

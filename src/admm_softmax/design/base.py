@@ -73,12 +73,6 @@ class Design(ABC):
         self.intercept = bool(intercept)
         self.n_threads = check_threads(n_threads)
         self.reads = 0.0
-        #: What passes add up in, kept for the next one: fresh memory costs more than the sums.
-        self.buffers: dict[tuple[int, ...], Any] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Buffers fit the memory that X lies in here, and a copy's lies elsewhere.
-        return {**self.__dict__, "buffers": {}}
 
     @abstractmethod
     def block(self, rows: slice) -> Any:
@@ -151,14 +145,11 @@ class Design(ABC):
         """The fixed cut of the rows into groups, each summed on its own by one thread."""
         size = max(1, self.block_rows())
         n_blocks = -(-self.n_rows // size)
-        cuts = np.linspace(0, n_blocks, self.group_count(n_blocks, W) + 1).astype(int) * size
-        return [slice(int(i), int(min(j, self.n_rows))) for i, j in pairwise(cuts)]
-
-    def group_count(self, n_blocks: int, W: Array) -> int:
-        """How many groups; a function of the shapes alone, never of the threads."""
         # A kernel's R may be twice as wide as W (ADMM's is).
         by_memory = GROUP_BYTES // max(1, 16 * W.size)
-        return int(min(n_blocks, MAX_GROUPS, max(4, by_memory)))
+        count = int(min(n_blocks, MAX_GROUPS, max(4, by_memory)))
+        cuts = np.linspace(0, n_blocks, count + 1).astype(int) * size
+        return [slice(int(i), int(min(j, self.n_rows))) for i, j in pairwise(cuts)]
 
     def partition(self) -> list[slice]:
         """The fixed cut of the rows into blocks."""

@@ -40,6 +40,12 @@ class DenseDesign(Design):
         X = as_floating(X)
         super().__init__(X.shape, X.dtype, intercept, n_threads)
         self.X = X
+        #: What passes add up in, kept for the next one: fresh memory costs more than the sums.
+        self.buffers: dict[tuple[int, ...], Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Buffers fit the memory that X lies in here, and a copy's lies elsewhere.
+        return {**self.__dict__, "buffers": {}}
 
     def block(self, rows: slice) -> Any:
         """Rows of X: a view."""

@@ -90,7 +90,7 @@ class SparseDesign(Design):
             from admm_softmax.kernels.compiled.programs import Program  # noqa: PLC0415
 
             if Program.knows(kernel):
-                return CsrWorker(self, W, Program.of(kernel, rows, W.shape[1]), n_groups)
+                return CsrWorker(self, W, Program.of(kernel, rows, W.shape[1]))
         return super()._worker(W, kernel, rows, n_groups)
 
     def gram(self, weights: Array, dtype: Any = np.float64) -> Any:
@@ -151,7 +151,7 @@ class SparseDesign(Design):
 class CsrWorker(Worker):
     """Scores and row kernel over CSR rows, then the product over CSC columns."""
 
-    def __init__(self, design: SparseDesign, W: Array, program: Program, n_groups: int) -> None:
+    def __init__(self, design: SparseDesign, W: Array, program: Program) -> None:
         # Loads Numba: not before a problem is large enough.
         from admm_softmax.kernels.compiled import folds, gather  # noqa: PLC0415
 

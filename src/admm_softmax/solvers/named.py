@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
+from admm_softmax.design import SparseDesign
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.admm import ADMM
 from admm_softmax.solvers.base import Solver
@@ -113,8 +113,8 @@ def choose_preconditioner(problem: Problem, tol: float) -> tuple[Name, int | Non
     preconditioning saves about 40 passes for each digit of `tol` beyond the second.
     """
     (d, K), n = problem.shape, problem.design.n_rows
-    entries = getattr(getattr(problem.design, "X", None), "nnz", n * d)
-    is_sparse = sp.issparse(getattr(problem.design, "X", None))
+    entries = problem.design.entries
+    is_sparse = isinstance(problem.design, SparseDesign)
     small = min(n, d) if d <= LARGEST_FACTOR or Woodbury.applies(problem) else d
     if small > LARGEST_FACTOR:
         if is_sparse:

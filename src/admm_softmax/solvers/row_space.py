@@ -43,15 +43,13 @@ class RowSpace(Chainable):
     def applies(problem: Problem) -> bool:
         """Whether the penalty is of that form, and the data dense."""
         penalty, d = problem.penalty, problem.design.n_features - problem.design.intercept
-        LtL = penalty.LtL
-        diagonal = LtL.diagonal()
         return (
             isinstance(problem.design, DenseDesign)
             and penalty.reference is None
             and penalty.alpha > 0
-            and LtL.nnz == np.count_nonzero(diagonal)
-            and bool(diagonal[:d].min() > 0)
-            and not diagonal[d:].any()
+            and penalty.weights is not None
+            and bool(penalty.weights[:d].min() > 0)
+            and not penalty.weights[d:].any()
         )
 
     def iterates(self, problem: Problem, W0: Array | None) -> Iterator[Iterate]:
@@ -90,10 +88,10 @@ class _Small:
         with blas_threads(design.n_threads):
             R, pivots, rank, _ = factorise(gram, lower=0, overwrite_a=1)
         order = pivots - 1
-        R = np.triu(R)
+        R = np.triu(R)[:rank]
+        corner = R[:, :rank].astype(np.float64)
         if rank == 0:  # X is zero: one column of zeros stands for all
-            R[:], rank = 0.0, 1
-        R = R[:rank]
+            rank, R, corner = 1, np.zeros((1, design.n_rows)), np.eye(1)
         B = np.empty((design.n_rows, rank), design.dtype)
         B[order] = R.T
         reduced = Problem(
@@ -104,9 +102,6 @@ class _Small:
             Tikhonov.over(rank, penalty.alpha, intercept=design.intercept),
             problem.n_classes,
         )
-        corner = R[:, :rank].astype(np.float64)
-        if not corner[0, 0] > 0:
-            corner = np.eye(rank)
         return cls(reduced, corner, order[:rank], scale)
 
     def lift(self, problem: Problem, V: Array) -> Array:

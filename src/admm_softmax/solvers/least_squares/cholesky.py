@@ -157,9 +157,8 @@ def conditioning_floor(problem: Problem, rho: float) -> float:
     With LᵀL diagonal, min α(LᵀL)ⱼⱼ / (ρ max Gⱼⱼ + α(LᵀL)ⱼⱼ); the intercept, which is one
     column and may have no penalty, is left out. Zero where LᵀL is not diagonal.
     """
-    LtL = problem.penalty.LtL
-    diagonal = LtL.diagonal()
-    if LtL.nnz > np.count_nonzero(diagonal):
+    diagonal = problem.penalty.weights
+    if diagonal is None:
         return 0.0
     weakest = problem.penalty.alpha * float(
         diagonal[: -1 if problem.design.intercept else None].min()
