@@ -15,7 +15,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from admm_softmax.design import Design, as_design
-    from admm_softmax.estimators import SoftmaxRegression
+    from admm_softmax.estimators import SoftmaxRegression, SoftmaxRegressionCV, softmax_path
+    from admm_softmax.path import Path, Sweep, sweep_rho_alpha
     from admm_softmax.penalty import Tikhonov, operators
     from admm_softmax.problem import Problem
     from admm_softmax.solvers import (
@@ -39,15 +40,20 @@ _HOMES = {
     "Iterate": "solvers",
     "LBFGS": "solvers",
     "NewtonCG": "solvers",
+    "Path": "path",
     "Problem": "problem",
     "Result": "solvers",
     "SGD": "solvers",
     "SoftmaxRegression": "estimators",
+    "SoftmaxRegressionCV": "estimators",
     "Status": "solvers",
+    "Sweep": "path",
     "Tikhonov": "penalty",
     "as_design": "design",
     "operators": "penalty",
     "run": "solvers",
+    "softmax_path": "estimators",
+    "sweep_rho_alpha": "path",
 }
 
 __all__ = [
@@ -59,14 +65,19 @@ __all__ = [
     "History",
     "Iterate",
     "NewtonCG",
+    "Path",
     "Problem",
     "Result",
     "SoftmaxRegression",
+    "SoftmaxRegressionCV",
     "Status",
+    "Sweep",
     "Tikhonov",
     "as_design",
     "operators",
     "run",
+    "softmax_path",
+    "sweep_rho_alpha",
 ]
 
 

@@ -43,18 +43,20 @@ def encode(y: Any, n_rows: int, class_weight: Any, sample_weight: Any) -> Target
     return Targets(codes.astype(np.intp), classes, weights)
 
 
-def encode_more(y: Any, n_rows: int, classes: Any) -> Labels:
-    """Encode validation labels in terms of the training classes."""
-    soft = _soft(y, n_rows, "y_val", "X_val")
+def encode_more(
+    y: Any, n_rows: int, classes: Any, name: str = "y_val", rows: str = "X_val"
+) -> Labels:
+    """Encode further labels in terms of the training classes."""
+    soft = _soft(y, n_rows, name, rows)
     if soft is not None:
         if soft.shape[1] != len(classes):
-            raise ValueError(f"y_val has {soft.shape[1]} columns for {len(classes)} classes")
+            raise ValueError(f"{name} has {soft.shape[1]} columns for {len(classes)} classes")
         return soft
-    y = _hard(y, n_rows, "y_val", "X_val")
+    y = _hard(y, n_rows, name, rows)
     unseen = np.setdiff1d(y, classes)
     if len(unseen):
         raise ValueError(
-            f"y_val holds labels never seen in y: {unseen.tolist()[:5]}; the classes are "
+            f"{name} holds labels never seen in y: {unseen.tolist()[:5]}; the classes are "
             f"{classes.tolist()[:10]}{'…' if len(classes) > 10 else ''}"
         )
     return np.asarray(np.searchsorted(classes, y))

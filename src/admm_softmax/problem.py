@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,6 +77,8 @@ class Problem:
     n_classes: int
     #: What depends on the rows alone (the Gram matrix), shared by `with_alpha` copies.
     cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    #: Forms the Gram matrix in a given precision, where there is a cheaper way than a product.
+    make_gram: Callable[[Any], Any] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -153,7 +156,7 @@ class Problem:
         """
         kept = self.cache.get("gram")
         if kept is None or kept.dtype.itemsize < np.dtype(dtype).itemsize:
-            kept = self.design.gram(self.weights, dtype)
+            kept = (self.make_gram or partial(self.design.gram, self.weights))(dtype)
             if kept.dtype == np.float32 and not np.isfinite(kept.diagonal()).all():
                 kept = self.design.gram(self.weights)
             if not np.isfinite(kept.diagonal()).all():
@@ -188,6 +191,27 @@ class Problem:
             weights=weights / total,
             total_weight=self.total_weight * total,
             cache={},
+            make_gram=None,
+        )
+
+    def on(self, chosen: Array) -> Problem:
+        """The same problem on some rows, given by their indices; the others stay at weight zero.
+
+        Problems on parts of the same rows share the design, and so may share its reads.
+        """
+        weights = np.zeros_like(self.weights)
+        weights[chosen] = self.weights[chosen]
+        total = float(weights.sum())
+        if not total > 0:
+            raise ValueError(
+                f"the {len(chosen)} rows chosen must have weight, got a sum of {total}"
+            )
+        return replace(
+            self,
+            weights=weights / total,
+            total_weight=self.total_weight * total,
+            cache={},
+            make_gram=None,
         )
 
     def _check(self, W: Array) -> None:

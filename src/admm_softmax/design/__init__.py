@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from admm_softmax.design.base import Design, Fold, Kernel
+from admm_softmax.design.base import Design, Fold, Kernel, Task
 from admm_softmax.design.dense import DenseDesign
 from admm_softmax.design.sparse import SparseDesign
 
-__all__ = ["DenseDesign", "Design", "Fold", "Kernel", "SparseDesign", "as_design"]
+__all__ = ["DenseDesign", "Design", "Fold", "Kernel", "SparseDesign", "Task", "as_design"]
 
 
 def as_design(

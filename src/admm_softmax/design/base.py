@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from admm_softmax._arrays import Array
 from admm_softmax._parallel import check_threads, ordered_map
 from admm_softmax.kernels import choice
+from admm_softmax.kernels.rows import LABELLED
 
 #: kernel(scores, *rows) -> (R or None, new_rows, sums); see `admm_softmax.kernels`.
 Kernel: TypeAlias = Callable[..., tuple[Array | None, tuple[Array, ...], Array]]
@@ -24,6 +26,26 @@ BLOCK_BYTES = 1 << 20
 MAX_GROUPS = 16
 #: What those partial sums may occupy together.
 GROUP_BYTES = 64 << 20
+#: Columns of W, all tasks together, that go through one read; more would gain nothing.
+MOST_COLUMNS = 200
+
+
+class Task(NamedTuple):
+    """What one read of X is asked for: the scores X̃W, through a kernel with its row inputs."""
+
+    W: Array
+    kernel: Kernel
+    rows: tuple[Array, ...] = ()
+
+    @property
+    def kind(self) -> Hashable:
+        """Tasks of the same kind can share a read: same kernel and labels, equal shapes."""
+        function, settings = self.kernel, {}
+        if isinstance(self.kernel, partial):
+            function, settings = self.kernel.func, self.kernel.keywords
+        labels = id(self.rows[0]) if function in LABELLED else None
+        shapes = self.W.shape, *(array.shape[1:] for array in self.rows)
+        return function, settings.get("with_gradient"), labels, shapes
 
 
 @dataclass(frozen=True)
@@ -45,6 +67,7 @@ class Design(ABC):
     provide blocks of rows; everything a solver does with X is one of these ::
 
         fold(W, kernel, rows)   Σ_b X̃_bᵀ R_b,  R_b from kernel(X̃_b W, *rows_b)
+        fold_together(tasks)    the same for several W, in as few reads
         gram(weights)           X̃ᵀ diag(w) X̃           d × d
         triangle(weights)       R with RᵀR = gram, by QR without forming it
         outer(...)              X P Xᵀ                  n × n, for wide X
@@ -61,6 +84,8 @@ class Design(ABC):
     n_threads: int
     #: How often X was read; part of the rows is part of a read.
     reads: float
+    #: Who takes a guest's tasks; see `guest`.
+    host: Callable[[Task], Fold] | None = None
 
     def __init__(
         self, shape: tuple[int, int], dtype: Any, intercept: bool, n_threads: int | None
@@ -73,6 +98,8 @@ class Design(ABC):
         self.intercept = bool(intercept)
         self.n_threads = check_threads(n_threads)
         self.reads = 0.0
+        #: What was made of X alone and may serve again; guests share it.
+        self.kept: dict[str, Any] = {}
 
     @abstractmethod
     def block(self, rows: slice) -> Any:
@@ -108,25 +135,64 @@ class Design(ABC):
 
     def fold(self, W: Array, kernel: Kernel, rows: Sequence[Array] = ()) -> Fold:
         """Run `kernel` over every block of X̃ W and sum X̃_bᵀ R_b. One read."""
-        W = np.asarray(W)
-        if W.ndim != 2 or W.shape[0] != self.n_features:
-            raise ValueError(f"W must have {self.n_features} rows, got shape {W.shape}")
-        for array in rows:  # compiled code does not look
+        task = Task(np.asarray(W), kernel, tuple(rows))
+        if self.host is None:
+            return self.fold_together([task])[0]
+        self._check(task)
+        self.reads += 1
+        return self.host(task)
+
+    def fold_together(self, tasks: Sequence[Task]) -> list[Fold]:
+        """One fold a task. Those of a kind share a read: X meets their W side by side."""
+        folds: dict[int, Fold] = {}
+        for numbers in self._batches(tasks):
+            folds.update(zip(numbers, self._share_read([tasks[i] for i in numbers]), strict=True))
+        return [folds[i] for i in range(len(tasks))]
+
+    def guest(self, host: Callable[[Task], Fold]) -> Self:
+        """The same rows, for one of several users who go through them together.
+
+        A guest's folds are handed to `host`, and its `reads` count what it asked for.
+        """
+        guest = copy(self)
+        guest.host, guest.reads = host, 0.0
+        return guest
+
+    def _batches(self, tasks: Sequence[Task]) -> list[list[int]]:
+        batches: list[list[int]] = []
+        last: dict[Hashable, list[int]] = {}
+        for i, task in enumerate(tasks):
+            self._check(task)
+            batch = last.get(task.kind)
+            if batch is None or (len(batch) + 1) * task.W.shape[1] > MOST_COLUMNS:
+                batch = last[task.kind] = []
+                batches.append(batch)
+            batch.append(i)
+        return batches
+
+    def _check(self, task: Task) -> None:
+        if task.W.ndim != 2 or task.W.shape[0] != self.n_features:
+            raise ValueError(f"W must have {self.n_features} rows, got shape {task.W.shape}")
+        for array in task.rows:  # compiled code does not look
             if len(array) != self.n_rows:
                 raise ValueError(f"row arrays must have {self.n_rows} rows, got {len(array)}")
+
+    def _share_read(self, tasks: list[Task]) -> list[Fold]:
         self.reads += 1
+        W = tasks[0].W if len(tasks) == 1 else np.concatenate([task.W for task in tasks], axis=1)
         groups = self._groups(W)
-        worker = self._worker(W, kernel, rows, len(groups))
-        parts = ordered_map(worker.run, list(enumerate(groups)), self.n_threads)
-        return Fold(worker.product(), worker.outputs.arrays, np.asarray(sum(parts)))
+        worker = self._worker(tasks, W, len(groups))
+        sums = np.asarray(sum(ordered_map(worker.run, list(enumerate(groups)), self.n_threads)))
+        products = np.split(worker.product(), len(tasks), axis=1)
+        return [Fold(*parts) for parts in zip(products, worker.new_rows(), sums, strict=True)]
 
-    def _worker(self, W: Array, kernel: Kernel, rows: Sequence[Array], n_groups: int) -> Worker:
+    def _worker(self, tasks: list[Task], W: Array, n_groups: int) -> Worker:
         """What folds the groups of one pass; this one by BLAS, block by block."""
-        return BlasWorker(self, W, self._row_kernel(kernel, W), rows, n_groups)
+        return BlasWorker(self, tasks, W, n_groups)
 
-    def _row_kernel(self, kernel: Kernel, W: Array) -> Kernel:
+    def row_kernel(self, kernel: Kernel, n_columns: int) -> Kernel:
         """The kernel, or its compiled twin where the scores are many."""
-        if not self.compiles(W.shape[1]):
+        if not self.compiles(n_columns):
             return kernel
         from admm_softmax.kernels.compiled import programs  # noqa: PLC0415  (loads Numba)
 
@@ -183,38 +249,37 @@ def as_floating(X: Any) -> Any:
 class Worker(ABC):
     """One pass in the making: runs on groups of rows, in any order and in parallel."""
 
-    outputs: RowOutputs
-
     @abstractmethod
     def run(self, numbered: tuple[int, slice]) -> Array:
-        """Fold the rows of one group, and return its sums."""
+        """Fold the rows of one group, and return its sums, a row a task."""
 
     @abstractmethod
     def product(self) -> Array:
-        """Σ X̃_bᵀ R_b over all groups, added up in their order; d × 0 without an R."""
+        """Σ X̃_bᵀ R_b over all groups, added up in their order, one task after the other."""
+
+    @abstractmethod
+    def new_rows(self) -> list[tuple[Array, ...]]:
+        """The rows that each task's kernel returned."""
 
 
 class BlasWorker(Worker):
     """Multiplies block by block with `@`, on whatever a block is."""
 
-    def __init__(
-        self, design: Design, W: Array, kernel: Kernel, rows: Sequence[Array], n_groups: int
-    ) -> None:
-        self.design, self.kernel, self.rows = design, kernel, rows
+    def __init__(self, design: Design, tasks: list[Task], W: Array, n_groups: int) -> None:
+        self.design, self.tasks = design, tasks
+        self.kernels = [design.row_kernel(task.kernel, W.shape[1]) for task in tasks]
         self.W = np.ascontiguousarray(W, dtype=design.dtype)
-        self.outputs = RowOutputs(design.n_rows)
+        self.outputs = [RowOutputs(design.n_rows) for _ in tasks]
         self.parts: list[Array | None] = [None] * n_groups
 
     def run(self, numbered: tuple[int, slice]) -> Array:
-        """Product, kernel, transposed product for every block of the group."""
+        """Product, kernels, transposed product for every block of the group."""
         index, group = numbered
         design, size = self.design, self.design.block_rows()
         sums: Array | float = 0.0
         for i in range(group.start, group.stop, size):
             rows_b = slice(i, min(i + size, group.stop))
-            scores = design._scores(rows_b, self.W)
-            R, new_rows, sums_b = self.kernel(scores, *[array[rows_b] for array in self.rows])
-            self.outputs.store(rows_b, new_rows)
+            R, sums_b = self._kernels(rows_b, design._scores(rows_b, self.W))
             sums = sums + sums_b
             if R is not None:
                 part, kept = design._transpose_product(rows_b, R), self.parts[index]
@@ -223,6 +288,21 @@ class BlasWorker(Worker):
                 else:
                     kept += part
         return np.asarray(sums)
+
+    def _kernels(self, rows_b: slice, scores: Array) -> tuple[Array | None, Array]:
+        """Every task's kernel on its own scores; their R side by side, their sums in rows."""
+        results, sums = [], []
+        K = scores.shape[1] // len(self.tasks)
+        for g, (task, kernel) in enumerate(zip(self.tasks, self.kernels, strict=True)):
+            own = scores[:, g * K : (g + 1) * K]
+            R, new_rows, own_sums = kernel(own, *[array[rows_b] for array in task.rows])
+            self.outputs[g].store(rows_b, new_rows)
+            results.append(R)
+            sums.append(own_sums)
+        with_results = [R for R in results if R is not None]
+        if len(with_results) < 2:
+            return with_results[0] if with_results else None, np.stack(sums)
+        return np.concatenate(with_results, axis=1), np.stack(sums)
 
     def product(self) -> Array:
         """The sum of the groups' parts, written over the first."""
@@ -234,6 +314,10 @@ class BlasWorker(Worker):
             total += other
         return total
 
+    def new_rows(self) -> list[tuple[Array, ...]]:
+        """As they were stored."""
+        return [output.arrays for output in self.outputs]
+
 
 class RowOutputs:
     """Arrays of n rows, filled block by block; shapes are learnt from the first block."""
@@ -241,12 +325,6 @@ class RowOutputs:
     def __init__(self, n_rows: int) -> None:
         self.n_rows = n_rows
         self.arrays: tuple[Array, ...] = ()
-
-    def prepare(self, n_columns: int) -> Array:
-        """One array of so many columns, for a worker that writes rows where they belong."""
-        array = np.empty((self.n_rows, n_columns))
-        self.arrays = (array,) if n_columns else ()
-        return array
 
     def store(self, rows: slice, new_rows: tuple[Array, ...]) -> None:
         """Put a block's new rows in their place."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +13,7 @@ from admm_softmax._parallel import blas_threads, ordered_map
 from admm_softmax.design.base import (
     BLOCK_BYTES,
     Design,
-    Kernel,
-    RowOutputs,
+    Task,
     Worker,
     as_floating,
 )
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from admm_softmax.kernels.compiled.programs import Program
 
 #: Bytes of X that go through both products of a compiled pass together.
-FUSED_BYTES = 512 << 10
+FUSED_BYTES = 2 << 20
 
 #: Rows of X converted to float64 at a time for the Gram matrix and for QR.
 PANEL_BYTES = 64 << 20
@@ -45,7 +44,7 @@ class DenseDesign(Design):
 
     def __getstate__(self) -> dict[str, Any]:
         # Buffers fit the memory that X lies in here, and a copy's lies elsewhere.
-        return {**self.__dict__, "buffers": {}}
+        return {**self.__dict__, "buffers": {}, "kept": {}}
 
     def block(self, rows: slice) -> Any:
         """Rows of X: a view."""
@@ -60,17 +59,17 @@ class DenseDesign(Design):
         """All of them."""
         return int(self.X.size)
 
-    def _worker(self, W: Array, kernel: Kernel, rows: Sequence[Array], n_groups: int) -> Worker:
+    def _worker(self, tasks: list[Task], W: Array, n_groups: int) -> Worker:
         """One compiled pass for few classes; BLAS for many, and for X in Fortran order."""
-        K = W.shape[1] or rows[0].shape[1]
+        K = W.shape[1] or tasks[0].rows[0].shape[1]
         flags = self.X.flags
         in_order = flags.c_contiguous and flags.aligned and self.X.dtype.isnative
         if in_order and K <= FUSED_CLASSES and self.compiles(K):
             from admm_softmax.kernels.compiled.programs import Program  # noqa: PLC0415
 
-            if Program.knows(kernel):
-                return FusedWorker(self, W, Program.of(kernel, rows, W.shape[1]), n_groups)
-        return super()._worker(W, kernel, rows, n_groups)
+            if Program.knows(tasks[0].kernel):
+                return FusedWorker(self, W, Program.of(tasks, tasks[0].W.shape[1]), n_groups)
+        return super()._worker(tasks, W, n_groups)
 
     def gram(self, weights: Array, dtype: Any = np.float64) -> Any:
         """X̃ᵀ diag(w) X̃ by symmetric rank-k updates: half the work of a full product."""
@@ -166,8 +165,7 @@ class FusedWorker(Worker):
         self.Wt = thin.transposed(W[:d], X.dtype, self.lead)
         self.bias = np.ascontiguousarray(W[d] if design.intercept else np.zeros(W.shape[1]))
         self.width = int(np.clip(FUSED_BYTES // (d * X.itemsize), 8, 64)) // 4 * 4
-        self.outputs = RowOutputs(design.n_rows)
-        self.new_rows = self.outputs.prepare(program.n_new)
+        self.outputs = program.new_rows(design.n_rows)
         self.key = (n_groups, program.n_results, self.lead)
         kept = design.buffers.pop(self.key, None)
         if kept is None:
@@ -181,12 +179,13 @@ class FusedWorker(Worker):
         """One call of the compiled loop."""
         index, group = numbered
         program, design = self.program, self.design
-        sums, total = np.zeros(program.n_sums), self.totals[index]
+        sums, total = program.sums(), self.totals[index]
         total[:] = 0.0
         self.fold(
             design.X, self.lead, group.start, group.stop, self.width, self.Wt, self.bias,
             design.intercept, program.code, program.settings, program.codes, program.soft,
-            program.weights, program.state, self.new_rows, self.parts[index], total, sums,
+            program.weights, program.which, program.state, self.outputs, self.parts[index],
+            total, sums,
         )  # fmt: skip
         return sums
 
@@ -195,6 +194,10 @@ class FusedWorker(Worker):
         total = self.totals.sum(axis=0)
         self.design.buffers[self.key] = (self.parts, self.totals)
         return np.ascontiguousarray(total.T)
+
+    def new_rows(self) -> list[tuple[Array, ...]]:
+        """As they were written."""
+        return [(rows,) if self.program.n_new else () for rows in self.outputs]
 
 
 def mirror_upper(G: Array, size: int = 512) -> None:

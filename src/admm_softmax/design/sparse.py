@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,7 @@ from admm_softmax._parallel import blas_threads, ordered_map
 from admm_softmax.design.base import (
     BLOCK_BYTES,
     Design,
-    Kernel,
-    RowOutputs,
+    Task,
     Worker,
     as_floating,
 )
@@ -84,14 +83,14 @@ class SparseDesign(Design):
         cuts = np.searchsorted(self.columns.indptr, shares)
         return [*map(int, cuts), self.X.shape[1]]
 
-    def _worker(self, W: Array, kernel: Kernel, rows: Sequence[Array], n_groups: int) -> Worker:
+    def _worker(self, tasks: list[Task], W: Array, n_groups: int) -> Worker:
         """One compiled pass, where it pays."""
-        if self.compiles(W.shape[1] or rows[0].shape[1]):
+        if self.compiles(W.shape[1] or tasks[0].rows[0].shape[1]):
             from admm_softmax.kernels.compiled.programs import Program  # noqa: PLC0415
 
-            if Program.knows(kernel):
-                return CsrWorker(self, W, Program.of(kernel, rows, W.shape[1]))
-        return super()._worker(W, kernel, rows, n_groups)
+            if Program.knows(tasks[0].kernel):
+                return CsrWorker(self, W, Program.of(tasks, tasks[0].W.shape[1]))
+        return super()._worker(tasks, W, n_groups)
 
     def gram(self, weights: Array, dtype: Any = np.float64) -> Any:
         """X̃ᵀ diag(w) X̃: a sparse product, then dense because it fills in."""
@@ -159,19 +158,18 @@ class CsrWorker(Worker):
         self.folds, self.design, self.program = folds, design, program
         self.W = gather.padded_columns(W[:d], design.dtype)
         self.bias = np.ascontiguousarray(W[d] if design.intercept else np.zeros(W.shape[1]))
-        self.outputs = RowOutputs(design.n_rows)
-        self.new_rows = self.outputs.prepare(program.n_new)
+        self.outputs = program.new_rows(design.n_rows)
         self.R = gather.padded_columns(np.zeros((design.n_rows, program.n_results)))
 
     def run(self, numbered: tuple[int, slice]) -> Array:
         """One call of the compiled loop."""
         _, group = numbered
         program, X = self.program, self.design.X
-        sums = np.zeros(program.n_sums)
+        sums = program.sums()
         self.folds.fold_csr(
             X.data, X.indices, X.indptr, group.start, group.stop, FUSED_ROWS, self.W, self.bias,
             program.code, program.settings, program.codes, program.soft, program.weights,
-            program.state, self.new_rows, program.n_results, self.R, sums,
+            program.which, program.state, self.outputs, program.n_results, self.R, sums,
         )  # fmt: skip
         return sums
 
@@ -191,3 +189,7 @@ class CsrWorker(Worker):
         if design.intercept:
             out[-1] = R.sum(axis=0)
         return np.ascontiguousarray(out[:, : self.program.n_results])
+
+    def new_rows(self) -> list[tuple[Array, ...]]:
+        """As they were written."""
+        return [(rows,) if self.program.n_new else () for rows in self.outputs]

@@ -149,3 +149,7 @@ def _curvature(P: Array, weights: Array) -> float:
 
 def _weighted_square(rows: Array, weights: Array) -> float:
     return float(weights @ np.einsum("ij,ij->i", rows, rows))
+
+
+#: The kernels whose first row input is the labels.
+LABELLED = frozenset({evaluate, gradient, linearise, start, admm, misfit})

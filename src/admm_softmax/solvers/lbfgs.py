@@ -16,6 +16,7 @@ from admm_softmax.problem import Point, Problem
 from admm_softmax.solvers.base import Chainable, Iterate, measured_at, start_at
 from admm_softmax.solvers.line_search import Plateau, Rule, search
 from admm_softmax.solvers.preconditioner import (
+    Factory,
     Name,
     Preconditioner,
     check_preconditioner,
@@ -45,7 +46,7 @@ class LBFGS(Chainable):
     """
 
     memory: int = 10
-    preconditioner: Name = "none"
+    preconditioner: Name | Factory = "none"
     subsample: int | None = None
     line_search: Rule = "wolfe"
     seed: int = 0

@@ -48,8 +48,13 @@ class Choice(NamedTuple):
     reason: str
 
 
-def as_solver(solver: str | Solver, problem: Problem, *, tol: float, seed: int = 0) -> Choice:
-    """Look a solver up by name; a solver object runs as it was configured."""
+def as_solver(
+    solver: str | Solver, problem: Problem, *, tol: float, seed: int = 0, fits: int = 1
+) -> Choice:
+    """Look a solver up by name; a solver object runs as it was configured.
+
+    `fits` of about this problem will share what is prepared for the first.
+    """
     if not isinstance(solver, str):
         if isinstance(solver, type) or not hasattr(solver, "iterates"):
             raise TypeError(
@@ -61,7 +66,7 @@ def as_solver(solver: str | Solver, problem: Problem, *, tol: float, seed: int =
     if solver == "admm":
         tuned = ADMM(rho="auto", relaxation=1.7, start="smart", least_squares=Auto(seed=seed))
         return Choice(tuned.then(LBFGS(20, "gram", seed=seed)), "asked for by name")
-    name, subsample, reason = choose_preconditioner(problem, tol)
+    name, subsample, reason = choose_preconditioner(problem, tol, fits)
     if solver == "sgd":
         return Choice(_tuned_sgd(problem, name, subsample, seed), reason)
     if solver == "newton-cg":
@@ -98,7 +103,9 @@ def _tuned_sgd(problem: Problem, name: Name, subsample: int | None, seed: int) -
     )
 
 
-def choose_preconditioner(problem: Problem, tol: float) -> tuple[Name, int | None, str]:
+def choose_preconditioner(
+    problem: Problem, tol: float, fits: int = 1
+) -> tuple[Name, int | None, str]:
     """Whether a Gram matrix pays: its cost against that of the passes it saves.
 
     | situation                                           | preconditioner              |
@@ -110,7 +117,8 @@ def choose_preconditioner(problem: Problem, tol: float) -> tuple[Name, int | Non
 
     In operations: a Gram matrix of m rows costs m·d² (or n²·d where n < d) and a third of
     the cube; a pass costs 4 K an entry of X, at the speed of thin products. Measured,
-    preconditioning saves about 40 passes for each digit of `tol` beyond the second.
+    preconditioning saves about 40 passes for each digit of `tol` beyond the second, in each of
+    the `fits` that share the matrix.
     """
     (d, K), n = problem.shape, problem.design.n_rows
     entries = problem.design.entries
@@ -124,7 +132,7 @@ def choose_preconditioner(problem: Problem, tol: float) -> tuple[Name, int | Non
     gram = (rows / n) * entries * small + small**3 / 3
     a_pass = 4.0 * K * max(1, entries) * THIN
     digits = -float(np.log10(max(tol, 1e-12)))
-    saved = 40.0 * max(digits - 2.0, 0.25)
+    saved = 40.0 * max(digits - 2.0, 0.25) * fits
     if gram <= saved * a_pass:
         cost = f"the Gram matrix costs about {gram / a_pass:.1f} passes and saves {saved:.0f}"
         # Fewer rows than columns go the n × n way, which needs them all.

@@ -14,6 +14,7 @@ from admm_softmax.problem import Problem
 from admm_softmax.solvers.base import Chainable, Iterate, measured_at, start_at
 from admm_softmax.solvers.line_search import Plateau, search
 from admm_softmax.solvers.preconditioner import (
+    Factory,
     Name,
     Preconditioner,
     check_preconditioner,
@@ -39,7 +40,7 @@ class NewtonCG(Chainable):
 
     cg_max_iter: int = 20
     cg_tol: float | None = 1e-2
-    preconditioner: Name = "none"
+    preconditioner: Name | Factory = "none"
     subsample: int | None = None
     seed: int = 0
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -16,7 +17,14 @@ import numpy as np
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count
 from admm_softmax.problem import Problem
-from admm_softmax.solvers.least_squares import Auto, Breakdown, Cholesky, Precision, shared_step
+from admm_softmax.solvers.least_squares import (
+    Auto,
+    Breakdown,
+    Cholesky,
+    Precision,
+    WStep,
+    shared_step,
+)
 
 logger = logging.getLogger("admm_softmax")
 
@@ -39,8 +47,12 @@ class Preconditioner(Protocol):
         """P⁻¹R."""
 
 
+#: Builds a preconditioner for a problem.
+Factory: TypeAlias = Callable[[Problem], Preconditioner]
+
+
 def make_preconditioner(
-    name: Name,
+    name: Name | Factory,
     problem: Problem,
     *,
     subsample: int | None = None,
@@ -48,16 +60,26 @@ def make_preconditioner(
     refresh: float = REFRESH,
 ) -> Preconditioner:
     """Build a preconditioner; `subsample` rows make the Gram matrix instead of all."""
+    if not isinstance(name, str):
+        return name(problem)
     if name == "none":
         return Plain()
     if name == "jacobi":
         return Jacobi(problem, refresh)
     if subsample is not None and subsample < problem.design.n_rows:
-        return Gram(problem, refresh, _compensated(problem, subsample, seed))
-    return Gram(problem, refresh)
+        sample = compensated(problem, subsample, seed)
+        return Gram(problem, refresh, shared_step(sample, Cholesky(data_precision(problem))))
+    # Whatever ADMM has left will do.
+    default = Auto(precision=data_precision(problem))
+    return Gram(problem, refresh, shared_step(problem, None, default))
 
 
-def _compensated(problem: Problem, n_rows: int, seed: int) -> Problem:
+def data_precision(problem: Problem) -> Precision:
+    """A preconditioner need be no more precise than the data."""
+    return "single" if problem.design.dtype == np.float32 else "double"
+
+
+def compensated(problem: Problem, n_rows: int, seed: int) -> Problem:
     """The problem on some rows, with no column lighter in its Gram matrix than on all.
 
     A feature that the sample missed would otherwise look free to move, and a sample of
@@ -72,10 +94,10 @@ def _compensated(problem: Problem, n_rows: int, seed: int) -> Problem:
     return sample
 
 
-def check_preconditioner(name: str, subsample: int | None) -> None:
+def check_preconditioner(name: Name | Factory, subsample: int | None) -> None:
     """Raise unless the settings make sense."""
-    if name not in NAMES:
-        raise ValueError(f"preconditioner must be one of {NAMES}, got {name!r}")
+    if name not in NAMES and (isinstance(name, str) or not callable(name)):
+        raise ValueError(f"preconditioner must be one of {NAMES} or a function, got {name!r}")
     if subsample is not None:
         check_count("subsample", subsample, "at least 1 or None")
 
@@ -134,22 +156,14 @@ class Jacobi(_Following):
 class Gram(_Following):
     """κ X̃ᵀΩX̃ + α LᵀL, factorised as ADMM's W-step would (d × d, n × n, or a sketch).
 
-    A `sample` of the problem stands in for it, always d × d. Where nothing can be
-    factorised, Jacobi steps in.
+    The `step` may be that of other rows. Where nothing can be factorised, Jacobi steps in.
     """
 
-    def __init__(
-        self, problem: Problem, refresh: float = REFRESH, sample: Problem | None = None
-    ) -> None:
+    def __init__(self, problem: Problem, refresh: float, step: WStep) -> None:
         super().__init__(refresh)
         self.problem = problem
         self.fallback: Jacobi | None = None
-        # A preconditioner need be no more precise than the data.
-        precision: Precision = "single" if problem.design.dtype == np.float32 else "double"
-        if sample is None:  # then whatever ADMM has left will do
-            self.step = shared_step(problem, None, Auto(precision=precision))
-        else:
-            self.step = shared_step(sample, Cholesky(precision))
+        self.step = step
 
     def _factor(self, curvature: float) -> float:
         used = self.step.rho
@@ -161,9 +175,9 @@ class Gram(_Following):
             logger.warning("%s; the preconditioner falls back to Jacobi", reason)
             self.fallback = self.fallback or Jacobi(self.problem)
             self.fallback.refresh(curvature)
-        else:
-            self.fallback = None
-        return curvature
+            return curvature
+        self.fallback = None
+        return self.step.rho or curvature
 
     def apply(self, R: Array) -> Array:
         """Solve, or apply the sketch where nothing was factorised."""

@@ -6,60 +6,60 @@ import time
 from collections.abc import Mapping
 from math import isnan
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 #: Off a terminal a line is written when so many seconds have passed since the last.
 SECONDS_BETWEEN_LINES = 5.0
 
 
-class Progress:
-    """Context manager fed with one history record an iteration."""
+class Bar:
+    """Context manager that counts up to `total`, with words beside it."""
 
-    def __init__(self, enabled: bool, max_iter: int, console: Any = None) -> None:
+    def __init__(self, enabled: bool, label: str, total: int, console: Any = None) -> None:
         self.enabled = enabled
-        self.max_iter = max_iter
+        self.label, self.total = label, total
         self._console = console
         self._bar: Any = None
         self._last_line = time.monotonic()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         if not self.enabled:
             return self
         from rich.console import Console  # noqa: PLC0415  (not needed unless verbose)
         from rich.progress import (  # noqa: PLC0415
             BarColumn,
             MofNCompleteColumn,
+            Progress,
             TextColumn,
             TimeElapsedColumn,
         )
-        from rich.progress import Progress as Bar  # noqa: PLC0415
 
         self._console = self._console or Console(stderr=True)
         if self._console.is_terminal:
-            self._bar = Bar(
-                TextColumn("softmax"),
+            self._bar = Progress(
+                TextColumn(self.label),
                 BarColumn(bar_width=24),
                 MofNCompleteColumn(),
                 TimeElapsedColumn(),
                 TextColumn("{task.description}"),
                 console=self._console,
             )
-            self._task = self._bar.add_task("", total=self.max_iter)
+            self._task = self._bar.add_task("", total=self.total)
             self._bar.start()
         return self
 
-    def update(self, record: Mapping[str, float]) -> None:
-        """Show one iteration."""
+    def advance(self, line: str, words: str, by: int = 1) -> None:
+        """Move on, with words to show beside the bar; off a terminal, as a line now and then."""
         if self._bar is not None:
-            self._bar.update(self._task, advance=1, description=_words(record))
+            self._bar.update(self._task, advance=by, description=words)
         elif self.enabled and time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
-            self._line(f"iteration {record['iteration']:.0f}: {_words(record)}")
+            self.say(f"{line}: {words}")
 
-    def finish(self, status: str, record: Mapping[str, float]) -> None:
-        """Say how it ended."""
+    def say(self, text: str) -> None:
+        """A line that stays."""
         if self.enabled:
-            self._line(f"{status} after {record['iteration']:.0f} iterations: {_words(record)}")
+            self._console.print(text, highlight=False, markup=False)
 
     def __exit__(
         self,
@@ -70,8 +70,22 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def _line(self, text: str) -> None:
-        self._console.print(text, highlight=False, markup=False)
+
+class Progress(Bar):
+    """The bar of one run, fed with one history record an iteration."""
+
+    def __init__(self, enabled: bool, max_iter: int, console: Any = None) -> None:
+        super().__init__(enabled, "softmax", max_iter, console)
+
+    def update(self, record: Mapping[str, float]) -> None:
+        """Show one iteration."""
+        if self.enabled:
+            self.advance(f"iteration {record['iteration']:.0f}", _words(record))
+
+    def finish(self, status: str, record: Mapping[str, float]) -> None:
+        """Say how it ended."""
+        if self.enabled:
+            self.say(f"{status} after {record['iteration']:.0f} iterations: {_words(record)}")
 
 
 def _words(record: Mapping[str, float]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
@@ -68,21 +68,29 @@ class RowSpace(Chainable):
 
 
 @dataclass(frozen=True)
-class _Small:
-    """The small problem, and what takes its solutions back."""
+class _Basis:
+    """B with 𝒦 = B Bᵀ. It depends on X and D alone: neither on α nor on the rows' weights."""
 
-    problem: Problem
     #: 𝒦[pivots][:, pivots] = RᵀR, the pivots being the first rows of an order.
     R: Array
     order: Array
     scale: Array
+    design: DenseDesign
 
     @classmethod
-    def of(cls, problem: Problem) -> _Small:
-        design, penalty = problem.design, problem.penalty
+    def of(cls, problem: Problem) -> _Basis:
+        """The basis of a problem's rows, made once."""
+        design = problem.design
         assert isinstance(design, DenseDesign)
         d = design.n_features - design.intercept
-        scale = 1.0 / penalty.LtL.diagonal()[:d]
+        scale = 1.0 / problem.penalty.LtL.diagonal()[:d]
+        kept: _Basis | None = design.kept.get("row_space")
+        if kept is None or not np.array_equal(kept.scale, scale):
+            kept = design.kept["row_space"] = cls._factorise(design, scale)
+        return kept
+
+    @classmethod
+    def _factorise(cls, design: DenseDesign, scale: Array) -> _Basis:
         gram = design.row_gram(scale)
         factorise = lapack.spstrf if gram.dtype == np.float32 else lapack.dpstrf
         with blas_threads(design.n_threads):
@@ -94,23 +102,41 @@ class _Small:
             rank, R, corner = 1, np.zeros((1, design.n_rows)), np.eye(1)
         B = np.empty((design.n_rows, rank), design.dtype)
         B[order] = R.T
-        reduced = Problem(
-            DenseDesign(B, intercept=design.intercept, n_threads=design.n_threads),
-            problem.labels,
-            problem.weights,
-            problem.total_weight,
-            Tikhonov.over(rank, penalty.alpha, intercept=design.intercept),
-            problem.n_classes,
-        )
-        return cls(reduced, corner, order[:rank], scale)
+        small = DenseDesign(B, intercept=design.intercept, n_threads=design.n_threads)
+        return cls(corner, order[:rank], scale, small)
+
+
+@dataclass(frozen=True)
+class _Small:
+    """The small problem, and what takes its solutions back."""
+
+    problem: Problem
+    basis: _Basis
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Small:
+        """The small problem; with its Gram matrix it is kept, whatever α may be."""
+        kept: _Small | None = problem.cache.get("row_space")
+        if kept is None:
+            basis = _Basis.of(problem)
+            reduced = Problem(
+                basis.design,
+                problem.labels,
+                problem.weights,
+                problem.total_weight,
+                Tikhonov.over(len(basis.order), 1.0, intercept=problem.design.intercept),
+                problem.n_classes,
+            )
+            kept = problem.cache["row_space"] = cls(reduced, basis)
+        return replace(kept, problem=kept.problem.with_alpha(problem.penalty.alpha))
 
     def lift(self, problem: Problem, V: Array) -> Array:
         """W = D⁻¹XᵀA for an A with BᵀA = V, zero but for the pivots. Half a pass."""
-        rank, K = len(self.order), V.shape[1]
+        basis, K = self.basis, V.shape[1]
         A = np.zeros((problem.design.n_rows, K))
-        A[self.order] = solve_triangular(self.R, V[:rank])
+        A[basis.order] = solve_triangular(basis.R, V[: len(basis.order)])
         W = problem.design.fold(np.zeros((problem.shape[0], 0)), rows.hand_over, (A,)).product
-        W[: len(self.scale)] *= self.scale[:, None]
+        W[: len(basis.scale)] *= basis.scale[:, None]
         if problem.design.intercept:
             W[-1] = V[-1]
         return W
@@ -120,5 +146,5 @@ class _Small:
         (scores,) = problem.design.fold(W, rows.predict).rows
         if problem.design.intercept:
             scores = scores - W[-1]
-        V = solve_triangular(self.R, scores[self.order], trans="T")
+        V = solve_triangular(self.basis.R, scores[self.basis.order], trans="T")
         return np.vstack([V, W[-1:]]) if problem.design.intercept else np.asarray(V)

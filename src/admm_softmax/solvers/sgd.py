@@ -14,6 +14,7 @@ from admm_softmax.kernels import rows
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.base import Chainable, Iterate, start_at, unmeasured
 from admm_softmax.solvers.preconditioner import (
+    Factory,
     Name,
     Preconditioner,
     check_preconditioner,
@@ -66,7 +67,7 @@ class SGD(Chainable):
     nesterov: bool = False
     schedule: Schedule = "constant"
     decay: float = 0.1
-    preconditioner: Name = "none"
+    preconditioner: Name | Factory = "none"
     subsample: int | None = None
     restart: bool = False
     seed: int = 0

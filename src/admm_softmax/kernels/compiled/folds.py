@@ -1,6 +1,8 @@
 """One pass over some rows of X: product, row kernel, transposed product, a few rows at a time.
 
-Each function runs on one thread and adds to a `product` of its own; see `Design.fold`.
+Each function runs on one thread and adds to a `product` of its own; see `Design.fold`. Several
+tasks may share the pass: their weights W and results R lie one after the other, and they have
+a row each in `settings`, `state`, `new_rows` and `sums`, and the row `which` of `weights`.
 """
 
 from __future__ import annotations
@@ -22,9 +24,23 @@ TILE_ROWS = 64
 
 
 @compiled
+def run_tasks(
+    kernel: int, settings: Any, S: Any, first: int, count: int, codes: Any, soft: Any,
+    weights: Any, which: Any, state: Any, work: Any, lane: Any, R: Any, new_rows: Any, sums: Any,
+) -> None:  # fmt: skip
+    """The row kernel of every task on its own rows of S and R."""
+    n_tasks = len(which)
+    K, r = S.shape[0] // n_tasks, R.shape[0] // n_tasks
+    for g in range(n_tasks):
+        run_tile(kernel, settings[g], S[g * K : (g + 1) * K], first, count, codes, soft,
+                 weights[which[g]], state[g], work, lane, R[g * r : (g + 1) * r], new_rows[g],
+                 sums[g])  # fmt: skip
+
+
+@compiled
 def fold_dense(
     X: Any, lead: int, start: int, stop: int, width: int, Wt: Any, bias: Any, intercept: bool,
-    kernel: int, settings: Any, codes: Any, soft: Any, weights: Any, state: Any,
+    kernel: int, settings: Any, codes: Any, soft: Any, weights: Any, which: Any, state: Any,
     new_rows: Any, part: Any, total: Any, sums: Any,
 ) -> None:  # fmt: skip
     """Fold the rows start ≤ i < stop of a C-ordered X into `total` (columns of R × d).
@@ -37,7 +53,8 @@ def fold_dense(
     K, n_results = Wt.shape[0], total.shape[0]
     S, R = np.zeros((K, width)), np.zeros((n_results, width))
     R_data = np.zeros((n_results, width), X.dtype)
-    work, lane = scratch(K, width)
+    n_tasks = len(which)
+    work, lane = scratch(K // n_tasks, width)
     waiting = 0
     for first in range(start, stop, width):
         count = min(width, stop - first)
@@ -46,8 +63,8 @@ def fold_dense(
             for k in range(K):
                 for t in range(width):
                     S[k, t] += bias[k]
-        run_tile(kernel, settings, S, first, count, codes, soft, weights, state, work, lane,
-                 R, new_rows, sums)  # fmt: skip
+        run_tasks(kernel, settings, S, first, count, codes, soft, weights, which, state, work,
+                  lane, R, new_rows, sums)  # fmt: skip
         if n_results == 0:
             continue
         for k in range(n_results):
@@ -68,8 +85,8 @@ def fold_dense(
 @compiled
 def fold_csr(
     data: Any, indices: Any, pointers: Any, start: int, stop: int, width: int, W: Any,
-    bias: Any, kernel: int, settings: Any, codes: Any, soft: Any, weights: Any, state: Any,
-    new_rows: Any, n_results: int, R_rows: Any, sums: Any,
+    bias: Any, kernel: int, settings: Any, codes: Any, soft: Any, weights: Any, which: Any,
+    state: Any, new_rows: Any, n_results: int, R_rows: Any, sums: Any,
 ) -> None:  # fmt: skip
     """Scores and row kernel for CSR rows start ≤ i < stop; R goes to its rows of `R_rows`.
 
@@ -80,15 +97,15 @@ def fold_csr(
     K = len(bias)
     S, R = np.zeros((K, width)), np.zeros((n_results, width))
     scores = np.zeros((width, W.shape[1]))
-    work, lane = scratch(K, width)
+    work, lane = scratch(K // len(which), width)
     for first in range(start, stop, width):
         count = min(width, stop - first)
         multiply(data, indices, pointers, first, count, W, scores)
         for t in range(count):
             for k in range(K):
                 S[k, t] = scores[t, k] + bias[k]
-        run_tile(kernel, settings, S, first, count, codes, soft, weights, state, work, lane,
-                 R, new_rows, sums)  # fmt: skip
+        run_tasks(kernel, settings, S, first, count, codes, soft, weights, which, state, work,
+                  lane, R, new_rows, sums)  # fmt: skip
         store(R, first, count, R_rows)
 
 
@@ -102,7 +119,7 @@ def add_columns(
 
 @compiled
 def run_rows(
-    kernel: int, settings: Any, scores: Any, codes: Any, soft: Any, weights: Any,
+    kernel: int, settings: Any, scores: Any, codes: Any, soft: Any, weights: Any, which: Any,
     state: Any, R: Any, new_rows: Any, sums: Any,
 ) -> None:  # fmt: skip
     """The row kernel alone, on a block of scores (b × K) that something else multiplied."""
@@ -110,14 +127,14 @@ def run_rows(
     width = TILE_ROWS
     n_results = R.shape[1]
     S, R_tile = np.zeros((K, width)), np.zeros((n_results, width))
-    work, lane = scratch(K, width)
+    work, lane = scratch(K // len(which), width)
     for first in range(0, b, width):
         count = min(width, b - first)
         for t in range(count):
             for k in range(K):
                 S[k, t] = scores[first + t, k]
-        run_tile(kernel, settings, S, first, count, codes, soft, weights, state, work, lane,
-                 R_tile, new_rows, sums)  # fmt: skip
+        run_tasks(kernel, settings, S, first, count, codes, soft, weights, which, state, work,
+                  lane, R_tile, new_rows, sums)  # fmt: skip
         for t in range(count):
             for k in range(n_results):
                 R[first + t, k] = R_tile[k, t]

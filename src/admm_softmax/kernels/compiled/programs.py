@@ -44,46 +44,50 @@ _NO_CODES, _NO_ROWS, _NO_WEIGHTS = np.zeros(0, np.intp), np.zeros((0, 0)), np.ze
 
 @dataclass(frozen=True)
 class Program:
-    """A row kernel ready to run in a compiled pass, with its row inputs."""
+    """Row kernels of one kind ready to run in a compiled pass, with their row inputs.
+
+    `settings`, `state` and `which` have a row a task; see `folds`.
+    """
 
     code: int
     settings: Array
     codes: Any
     soft: Array
     weights: Array
+    which: Any
     state: Array
-    #: Columns of R, and of the new rows.
+    #: Columns of R, all tasks together, and of one task's new rows.
     n_results: int
     n_new: int
     n_sums: int
 
     @classmethod
-    def of(cls, kernel: Callable[..., Any], inputs: Sequence[Any], n_classes: int) -> Program:
-        """Look a kernel up; `inputs` are its row arrays."""
-        function, settings = kernel, {}
-        if isinstance(kernel, partial):
-            function, settings = kernel.func, kernel.keywords
+    def of(cls, tasks: Sequence[Any], n_classes: int) -> Program:
+        """Look up what the tasks' kernel does; each task has a kernel and its row arrays."""
+        function, _ = _parts(tasks[0].kernel)
+        settings = [_parts(task.kernel)[1] for task in tasks]
         shape = _SHAPES[function]
-        given = dict(zip(shape.inputs, inputs, strict=True))
-        codes, soft = _split(given.get("labels", _NO_CODES))
-        state = given.get("state", _NO_ROWS)
-        width = state.shape[1] if function is specification.hand_over else n_classes
-        results = shape.results if settings.get("with_gradient", True) else 1
+        given = [dict(zip(shape.inputs, task.rows, strict=True)) for task in tasks]
+        codes, soft = _split(given[0].get("labels", _NO_CODES))
+        weights, which = _distinct([rows.get("weights", _NO_WEIGHTS) for rows in given])
+        state = _stacked([rows.get("state", _NO_ROWS) for rows in given])
+        width = state.shape[2] if function is specification.hand_over else n_classes
+        results = shape.results if settings[0].get("with_gradient", True) else 1
         return cls(
             code=shape.code,
             settings=np.array(
                 [
-                    settings.get("rho", 1.0),
-                    settings.get("relaxation", 1.0),
-                    settings.get("dual_is_zero", False),
+                    (s.get("rho", 1.0), s.get("relaxation", 1.0), s.get("dual_is_zero", False))
+                    for s in settings
                 ],
                 dtype=np.float64,
             ),
             codes=codes,
             soft=soft,
-            weights=given.get("weights", _NO_WEIGHTS),
-            state=np.ascontiguousarray(state),
-            n_results=results * width,
+            weights=weights,
+            which=which,
+            state=state,
+            n_results=len(tasks) * results * width,
             n_new=shape.new_rows * n_classes,
             n_sums=shape.sums,
         )
@@ -91,20 +95,32 @@ class Program:
     @staticmethod
     def knows(kernel: Callable[..., Any]) -> bool:
         """Whether this kernel has a compiled twin."""
-        return (kernel.func if isinstance(kernel, partial) else kernel) in _SHAPES
+        return _parts(kernel)[0] in _SHAPES
+
+    def new_rows(self, n_rows: int) -> Array:
+        """Room for the new rows, tasks × n × columns."""
+        return np.empty((len(self.which), n_rows, self.n_new))
+
+    def sums(self) -> Array:
+        """Zeros to add the sums to, tasks × sums."""
+        return np.zeros((len(self.which), self.n_sums))
 
 
 def run(kernel: Callable[..., Any], scores: Array, *inputs: Any) -> specification.Outcome:
     """Run the compiled twin of a row kernel on a block of scores."""
-    program = Program.of(kernel, inputs, scores.shape[1])
+    program = Program.of([_Bare(kernel, inputs)], scores.shape[1])
     b = len(scores)
-    R, new_rows = np.empty((b, program.n_results)), np.empty((b, program.n_new))
-    sums = np.zeros(program.n_sums)
+    R, new_rows, sums = np.empty((b, program.n_results)), program.new_rows(b), program.sums()
     run_rows(
         program.code, program.settings, np.ascontiguousarray(scores), program.codes,
-        program.soft, program.weights, program.state, R, new_rows, sums,
+        program.soft, program.weights, program.which, program.state, R, new_rows, sums,
     )  # fmt: skip
-    return R if program.n_results else None, (new_rows,) if program.n_new else (), sums
+    return R if program.n_results else None, (new_rows[0],) if program.n_new else (), sums[0]
+
+
+class _Bare(NamedTuple):
+    kernel: Callable[..., Any]
+    rows: Sequence[Any]
 
 
 def zstep(V: Array, labels: Labels, rho: float, Z: Array) -> tuple[Array, Array, Array]:
@@ -121,3 +137,22 @@ def _split(labels: Labels) -> tuple[Labels, Array]:
     if labels.ndim == 1:
         return labels, _NO_ROWS
     return _NO_CODES, np.ascontiguousarray(labels, dtype=np.float64)
+
+
+def _parts(kernel: Callable[..., Any]) -> tuple[Any, dict[str, Any]]:
+    """A kernel's function and its settings."""
+    return (kernel.func, kernel.keywords) if isinstance(kernel, partial) else (kernel, {})
+
+
+def _distinct(arrays: Sequence[Array]) -> tuple[Array, Any]:
+    """The arrays, each once, as the rows of one; and which of them is whose."""
+    kept = {id(array): array for array in arrays}
+    places = {key: i for i, key in enumerate(kept)}
+    return _stacked(list(kept.values())), np.array([places[id(array)] for array in arrays])
+
+
+def _stacked(arrays: Sequence[Array]) -> Array:
+    """Arrays of one shape as one, without a copy where there is one only."""
+    if len(arrays) == 1:
+        return np.ascontiguousarray(arrays[0], dtype=np.float64)[None]
+    return np.stack(arrays, dtype=np.float64)

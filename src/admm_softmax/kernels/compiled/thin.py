@@ -23,7 +23,8 @@ from admm_softmax.kernels.compiled.tiles import (
     transpose_5,
 )
 
-#: Of W or of the sum so much is worked on at a time, and stays in the first-level cache.
+#: Of a tile's classes of W, or of the sum, so much is worked on at a time: all rows of a block
+#: go past it while it stays in the first-level cache.
 CHUNK_BYTES = 32 << 10
 #: So many products at most are added up in the data's precision before double takes over.
 LONGEST_CHUNK = 1024
@@ -72,7 +73,7 @@ def transposed(W: Any, dtype: Any, lead: int = 0) -> Any:
 def _chunk(n_classes: int, itemsize: int) -> int:
     """How many columns to work on at a time, in whole vectors."""
     lanes = VECTOR_BYTES // itemsize
-    fitting = CHUNK_BYTES // (n_classes * itemsize)
+    fitting = CHUNK_BYTES // (min(n_classes, MOST_CLASSES) * itemsize)
     return max(8, min(fitting, LONGEST_CHUNK) // lanes) * lanes
 
 
@@ -91,11 +92,11 @@ def product(X: Any, first: int, count: int, lead: int, end: int, Wt: Any, S: Any
     chunk = _chunk(K, X.itemsize)
     for j0 in range(0, end, chunk):
         j1 = min(end, j0 + chunk)
-        for t in range(0, count, ROWS):
-            i = first + t
-            for g in range(n_groups):
-                k = g * K // n_groups
-                size = (g + 1) * K // n_groups - k
+        for g in range(n_groups):
+            k = g * K // n_groups
+            size = (g + 1) * K // n_groups - k
+            for t in range(0, count, ROWS):
+                i = first + t
                 if size == 5:
                     product_5(X, i, last, lead, Wt, k, j0, j1, S, t)
                 elif size == 4:
@@ -122,11 +123,11 @@ def add_transpose_product(
     # From the right: `product` went from the left, so there the cache still has X.
     for j0 in range(start + (end - start - 1) // chunk * chunk, start - 1, -chunk):
         j1 = min(end, j0 + chunk)
-        for t in range(0, count, ROWS):
-            i = first + t
-            for g in range(n_groups):
-                k = g * K // n_groups
-                size = (g + 1) * K // n_groups - k
+        for g in range(n_groups):
+            k = g * K // n_groups
+            size = (g + 1) * K // n_groups - k
+            for t in range(0, count, ROWS):
+                i = first + t
                 if size == 5:
                     transpose_5(X, i, last, lead, R, t, Gt, k, j0, j1)
                 elif size == 4:

@@ -56,6 +56,17 @@ class Auto:
         return [*order, PCG(seed=self.seed)]
 
 
+@dataclass(frozen=True)
+class FirstOf:
+    """The first of some strategies that can take the problem."""
+
+    strategies: tuple[Strategy, ...]
+
+    def prepare(self, problem: Problem) -> AutoStep:
+        """Try them in order."""
+        return AutoStep(problem, list(self.strategies))
+
+
 STRATEGIES: dict[str, Strategy] = {
     "auto": Auto(),
     "cholesky": Cholesky(),

@@ -1,4 +1,4 @@
-"""scikit-learn glue: validation of input, labels, fitted attributes. No mathematics."""
+"""One fit."""
 
 from __future__ import annotations
 
@@ -7,27 +7,21 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import log_softmax, softmax
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.linear_model._base import LinearClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_real
-from admm_softmax._labels import Targets, encode, encode_more, most_probable
+from admm_softmax._labels import Targets, encode
 from admm_softmax._weights import to_coef, weight_matrix
-from admm_softmax.problem import Problem, check_weights
+from admm_softmax.estimators.base import FLOATS, SoftmaxClassifier, penalty_and_C
+from admm_softmax.problem import Problem
 from admm_softmax.solvers import Result, Solver, Status, run
 from admm_softmax.solvers.loop import Callback
 from admm_softmax.solvers.named import as_solver
 
-_FLOATS = [np.float64, np.float32]
 
-
-class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
+class SoftmaxRegression(SoftmaxClassifier):
     """Multinomial logistic (softmax) regression with a Tikhonov penalty.
 
     Minimises, with S = Σ sᵢ the sum of the sample weights, ::
@@ -177,9 +171,10 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
         """
         if y is None:
             raise ValueError("fit requires y to be passed, but the target y is None")
-        X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS)
+        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
         targets = encode(y, X.shape[0], self.class_weight, sample_weight)
-        problem = self._problem(X, targets)
+        S = float(targets.weights.sum())
+        problem = self._problem(X, targets, self._penalty_strength(len(targets.classes), S))
         validation = self._validation(targets.classes, X_val, y_val, sample_weight_val)
         choice = as_solver(self.solver, problem, tol=self.tol, seed=self._seed())
         result = run(
@@ -201,56 +196,6 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
             self._warn(result)
         return self
 
-    def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes, one row an example."""
-        return softmax(self._scores(X), axis=1)
-
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of `predict_proba`, without underflow."""
-        return log_softmax(self._scores(X), axis=1)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy; of soft labels, the most probable class counts."""
-        return float(super().score(X, most_probable(y), sample_weight=sample_weight))
-
-    def to_sklearn(self) -> LogisticRegression:
-        """A fitted LogisticRegression with the same classes and probabilities."""
-        check_is_fitted(self)
-        twice = 2.0 if len(self.classes_) == 2 else 1.0
-        C = np.inf if self._alpha == 0 else twice / (self._total_weight * self._alpha)
-        twin = LogisticRegression(C=C, fit_intercept=self.fit_intercept)
-        for name in ("coef_", "intercept_", "classes_"):
-            setattr(twin, name, np.copy(getattr(self, name)))
-        twin.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            twin.feature_names_in_ = self.feature_names_in_
-        twin.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
-        return twin
-
-    def __sklearn_tags__(self) -> Any:
-        """Sparse input is fine."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _problem(self, X: Any, targets: Targets) -> Problem:
-        K = len(targets.classes)
-        return Problem.of(
-            X,
-            targets.labels,
-            self._penalty_strength(K, float(targets.weights.sum())),
-            sample_weight=targets.weights,
-            n_classes=K,
-            operator=self.operator,
-            reference=weight_matrix(
-                self.reference, X.shape[1], K, bool(self.fit_intercept), "reference"
-            ),
-            intercept=bool(self.fit_intercept),
-            penalize_intercept=bool(self.penalize_intercept),
-            n_threads=self.n_threads,
-            check_finite=False,  # scikit-learn has looked
-        )
-
     def _penalty_strength(self, n_classes: int, total_weight: float) -> float:
         if self.alpha is not None and self.C is not None:
             raise ValueError(f"give alpha or C, not both: got alpha={self.alpha} and C={self.C}")
@@ -259,33 +204,7 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
         C = 1.0 if self.C is None else self.C
         if np.inf == C:
             return 0.0
-        C = check_real("C", C, "positive", above=0.0)
-        return (2.0 if n_classes == 2 else 1.0) / (total_weight * C)
-
-    def _validation(
-        self, classes: Any, X_val: Any, y_val: Any, sample_weight_val: Any
-    ) -> Problem | None:
-        if X_val is None and y_val is None:
-            if sample_weight_val is not None:
-                raise ValueError("sample_weight_val needs X_val and y_val: got None")
-            return None
-        if X_val is None or y_val is None:
-            missing = "X_val" if X_val is None else "y_val"
-            raise ValueError(f"X_val and y_val go together: {missing} is None")
-        try:
-            X_val = validate_data(self, X_val, accept_sparse="csr", dtype=_FLOATS, reset=False)
-        except ValueError as error:
-            raise ValueError(f"X_val: {error}") from error
-        n = X_val.shape[0]
-        return Problem.of(
-            X_val,
-            encode_more(y_val, n, classes),
-            sample_weight=check_weights(sample_weight_val, n, "sample_weight_val"),
-            n_classes=len(classes),
-            intercept=bool(self.fit_intercept),
-            n_threads=self.n_threads,
-            check_finite=False,
-        )
+        return penalty_and_C(check_real("C", C, "positive", above=0.0), n_classes, total_weight)
 
     def _start(self, problem: Problem, coef_init: Any, targets: Targets) -> Array | None:
         if coef_init is not None:
@@ -296,11 +215,6 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
             return None
         same = self._W.shape == problem.shape and np.array_equal(self.classes_, targets.classes)
         return self._W if same else None
-
-    def _seed(self) -> int:
-        if self.random_state is None:
-            return 0
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _store(self, result: Result, dtype: Any, problem: Problem, targets: Targets) -> None:
         # All at once and at the end: a fit that fails leaves the last one whole.
@@ -325,9 +239,3 @@ class SoftmaxRegression(LinearClassifierMixin, BaseEstimator):
         warnings.warn(
             f"SoftmaxRegression: {what}. {result.status.remedy}", ConvergenceWarning, stacklevel=3
         )
-
-    def _scores(self, X: Any) -> Any:
-        """N × K scores, also for two classes."""
-        check_is_fitted(self)
-        scores = self.decision_function(X)
-        return np.stack([-scores / 2, scores / 2], axis=1) if scores.ndim == 1 else scores

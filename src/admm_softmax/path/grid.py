@@ -1,0 +1,287 @@
+"""The paper's grid: ADMM under every pair of ρ and α."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from admm_softmax._arrays import Array
+from admm_softmax._checks import check_count, check_real
+from admm_softmax.path.plots import draw_grid
+from admm_softmax.path.store import Store, fingerprint
+from admm_softmax.problem import Problem
+from admm_softmax.solvers import ADMM, Result, run
+from admm_softmax.solvers.least_squares import (
+    Breakdown,
+    Cholesky,
+    FirstOf,
+    SharedFactors,
+    Spectral,
+)
+from admm_softmax.solvers.least_squares.spectral import cost
+from admm_softmax.solvers.progress import Bar
+from admm_softmax.solvers.together import Meeting
+
+#: Cells that run side by side; more would share no more.
+MOST_TOGETHER = 20
+UNSOLVABLE = "unsolvable"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One pair (ρ, α), and the iterate of ADMM that did best on the validation rows.
+
+    status : how the run ended, or "unsolvable"; `reason` then says why
+    condition : λ_max/λ_min of ρ X̃ᵀΩX̃ + α LᵀL; infinite where it is beyond rounding
+    """
+
+    rho: float
+    alpha: float
+    status: str
+    condition: float
+    reason: str = ""
+    iterations: int = 0
+    kept_iteration: int = 0
+    objective: float = float("nan")
+    val_loss: float = float("nan")
+    val_accuracy: float = float("nan")
+    test_loss: float = float("nan")
+    test_accuracy: float = float("nan")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """All cells of a grid, by ρ and α."""
+
+    rhos: Array
+    alphas: Array
+    cells: dict[tuple[float, float], Cell]
+    seconds: float
+
+    def table(self, name: str) -> Array:
+        """One figure of every cell, a row a ρ and a column an α; NaN where there is none."""
+        return np.array(
+            [[float(getattr(self.cells[r, a], name)) for a in self.alphas] for r in self.rhos]
+        )
+
+    @property
+    def best(self) -> Cell:
+        """The cell with the best validation accuracy; the smaller loss decides among equals."""
+        solved = [cell for cell in self.cells.values() if cell.status != UNSOLVABLE]
+        if not solved:
+            raise ValueError("no cell of the grid could be solved")
+        return max(solved, key=lambda cell: (cell.val_accuracy, -cell.val_loss))
+
+    def to_frame(self) -> Any:
+        """One row a cell, as a pandas DataFrame."""
+        try:
+            import pandas as pd  # noqa: PLC0415
+        except ImportError as error:
+            raise ImportError("sweep.to_frame() needs pandas: pip install pandas") from error
+        return pd.DataFrame([asdict(cell) for cell in self.cells.values()])
+
+    def plot(self) -> Any:
+        """Heat maps of accuracies and condition numbers; returns the Matplotlib figure.
+
+        A circle marks the best cell, grey those that could not be solved.
+        """
+        panels = {
+            "Validation accuracy": self.table("val_accuracy"),
+            "Test accuracy": self.table("test_accuracy"),
+            "Condition of ρXᵀX + αLᵀL": np.where(
+                np.isfinite(self.table("condition")), self.table("condition"), np.nan
+            ),
+        }
+        panels = {name: values for name, values in panels.items() if np.isfinite(values).any()}
+        solved = [cell for cell in self.cells.values() if cell.status != UNSOLVABLE]
+        return draw_grid(panels, self.rhos, self.alphas, self.best if solved else None)
+
+
+def sweep_rho_alpha(
+    problem: Problem,
+    rhos: Iterable[float] | None = None,
+    alphas: Iterable[float] | None = None,
+    *,
+    validation: Problem,
+    test: Problem | None = None,
+    solver: ADMM | None = None,
+    max_iter: int = 30,
+    tol: float = 0.0,
+    directory: str | FilePath | None = None,
+    verbose: bool = False,
+) -> Sweep:
+    """Run ADMM under every pair of ρ and α, and say how well and how well conditioned.
+
+    The matrix of the W-step depends on τ = α/ρ up to a factor. Cells of one τ share a
+    factorisation, or all share one eigendecomposition where that is cheaper; and all that
+    run side by side share their passes over X.
+
+    Parameters
+    ----------
+    problem, validation, test : Problem
+        Rows to fit, to choose iterates by, and to report on.
+    rhos, alphas : positive numbers
+        The grid; 20 values each from 1e-16 to 1e3, the paper's, by default.
+    solver : ADMM
+        Settings other than ρ and the W-step; the paper's by default.
+    max_iter, tol : as in `run`
+        The iterate that validates best is kept.
+    directory : path, optional
+        Where finished cells are kept. A sweep that was interrupted goes on from there; one
+        of other data or settings is refused.
+    verbose : bool
+        Show a progress bar.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from admm_softmax import Problem, sweep_rho_alpha
+    >>> X, y = load_iris(return_X_y=True)
+    >>> train, val = Problem.of(X[::2], y[::2]), Problem.of(X[1::2], y[1::2])
+    >>> sweep = sweep_rho_alpha(train, [1e-3, 1e-1], [1e-4, 1e-2, 1.0], validation=val)
+    >>> sweep.table("val_accuracy").shape
+    (2, 3)
+    """
+    began = time.perf_counter()
+    grid = np.logspace(-16, 3, 20)
+    rho_values = _values("rhos", grid if rhos is None else rhos)
+    alpha_values = _values("alphas", grid if alphas is None else alphas)
+    check_count("max_iter", max_iter)
+    settings = solver or ADMM()
+    work = _Work(problem, validation, test, settings, max_iter, tol)
+    store = Store(directory, work.fingerprint)
+    cells = {(cell.rho, cell.alpha): cell for cell in (Cell(**kept) for kept in store.cells)}
+    wanted = [(float(r), float(a)) for r in rho_values for a in alpha_values]
+    left = [pair for pair in wanted if pair not in cells]
+    with Bar(verbose, "grid", len(wanted)) as bar:
+        bar.advance("kept", f"{len(wanted) - len(left)} cells were kept", len(wanted) - len(left))
+        for batch in _batches(left):
+            for cell in work.run(batch, n_ratios=len(_by_ratio(left))):
+                cells[cell.rho, cell.alpha] = cell
+                store.add(asdict(cell))
+            words = f"rho {batch[-1][0]:.1e}, alpha {batch[-1][1]:.1e}"
+            bar.advance(f"{len(cells)} of {len(wanted)} cells", words, len(batch))
+    return Sweep(
+        rho_values,
+        alpha_values,
+        {pair: cells[pair] for pair in wanted},
+        time.perf_counter() - began,
+    )
+
+
+def _values(name: str, values: Iterable[float]) -> Array:
+    numbers = [check_real(f"{name}[{i}]", v, "positive", above=0.0) for i, v in enumerate(values)]
+    if not numbers:
+        raise ValueError(f"{name} must hold at least one number, got none")
+    return np.unique(numbers)
+
+
+def _by_ratio(pairs: Sequence[tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    """Pairs of the same α/ρ together."""
+    groups: dict[float, list[tuple[float, float]]] = {}
+    for rho, alpha in pairs:
+        groups.setdefault(round(float(np.log10(alpha) - np.log10(rho)), 9), []).append((rho, alpha))
+    return [groups[ratio] for ratio in sorted(groups)]
+
+
+def _batches(pairs: Sequence[tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    """What runs side by side: cells that share a factorisation."""
+    return [
+        group[i : i + MOST_TOGETHER]
+        for group in _by_ratio(pairs)
+        for i in range(0, len(group), MOST_TOGETHER)
+    ]
+
+
+@dataclass
+class _Work:
+    """What all cells share."""
+
+    problem: Problem
+    validation: Problem
+    test: Problem | None
+    solver: ADMM
+    max_iter: int
+    tol: float
+    meeting: Meeting = field(default_factory=Meeting)
+    factors: SharedFactors | None = None
+
+    def fingerprint(self) -> str:
+        """Equal only for the same data and settings."""
+        parts = [self.problem, self.validation, *([] if self.test is None else [self.test])]
+        return fingerprint(parts, repr((self.solver, self.max_iter, self.tol)))
+
+    def run(self, pairs: list[tuple[float, float]], n_ratios: int) -> list[Cell]:
+        """Cells of one ratio, side by side."""
+        if self.factors is None:
+            spectral = [Spectral()] if n_ratios > cost(self.problem.shape[0]) else []
+            strategy = FirstOf((*spectral, Cholesky("double")))
+            self.factors = SharedFactors(self.problem, self.meeting, strategy, held=1)
+        rho, alpha = pairs[0]
+        try:
+            condition = self._condition(alpha / rho)
+        except Breakdown as reason:
+            return [Cell(*pair, UNSOLVABLE, np.inf, str(reason)) for pair in pairs]
+        return self.meeting.run([partial(self._cell, *pair, condition) for pair in pairs])
+
+    def _cell(self, rho: float, alpha: float, condition: float) -> Cell:
+        assert self.factors is not None
+        problem = self.meeting.share(self.problem.with_alpha(alpha))
+        solver = replace(self.solver, rho=rho, least_squares=self.factors)
+        try:
+            result = run(
+                replace(problem, cache={}),  # a step of its own, on the shared factor
+                solver,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                validation=self.meeting.share(self.validation),
+                monitor="accuracy",
+            )
+        except (np.linalg.LinAlgError, FloatingPointError) as reason:
+            return Cell(rho, alpha, UNSOLVABLE, condition, str(reason))
+        return self._solved(rho, alpha, condition, result)
+
+    def _solved(self, rho: float, alpha: float, condition: float, result: Result) -> Cell:
+        kept = list(result.history)[result.kept_iteration - 1]
+        test_loss, test_accuracy = np.nan, np.nan
+        if self.test is not None:
+            test_loss, test_accuracy = self.meeting.share(self.test).evaluate(result.W)
+        return Cell(
+            rho=rho,
+            alpha=alpha,
+            status=str(result.status),
+            condition=condition,
+            iterations=result.n_iter,
+            kept_iteration=result.kept_iteration,
+            objective=result.iterate.objective,
+            val_loss=kept["val_loss"],
+            val_accuracy=kept["val_accuracy"],
+            test_loss=test_loss,
+            test_accuracy=test_accuracy,
+        )
+
+    def _condition(self, ratio: float) -> float:
+        """λ_max/λ_min of G + τ LᵀL by Lanczos, the smallest through the factor's solutions."""
+        assert self.factors is not None
+        factor = self.factors.near(ratio)
+        gram, LtL = self.problem.gram(), self.problem.penalty.LtL
+        largest = _largest(len(gram), lambda v: gram @ v + ratio * (LtL @ v))
+        inverse = _largest(len(gram), lambda v: factor.step.precondition(v[:, None])[:, 0])
+        return max(1.0, largest * inverse)
+
+
+def _largest(size: int, product: Any) -> float:
+    """The largest eigenvalue of a symmetric positive definite operator, to three digits."""
+    if size < 3:
+        return float(np.linalg.eigvalsh(np.array([product(e) for e in np.eye(size)]))[-1])
+    operator = LinearOperator((size, size), matvec=lambda v: product(v.ravel()), dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(size)
+    settings = {"which": "LA", "v0": start, "tol": 1e-3, "return_eigenvectors": False}
+    return float(eigsh(operator, 1, **settings)[0])
