@@ -1,13 +1,16 @@
-"""The command line: `admm-softmax demo`."""
+"""The command line: `admm-softmax demo` and `admm-softmax data fetch`."""
 
 from __future__ import annotations
 
 import argparse
+import logging
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import admm_softmax
+from admm_softmax import datasets
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,8 +22,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     demo = commands.add_parser("demo", help="train on digits and compare with scikit-learn")
     demo.add_argument("--out", type=Path, default=Path("demo-output"), help="folder to write to")
+    data = commands.add_parser("data", help="image sets and pre-trained weights")
+    fetch = data.add_subparsers(dest="action", required=True).add_parser(
+        "fetch", help="put a data set into the cache"
+    )
+    fetch.add_argument("name", choices=[*datasets.NAMES, "all"])
+    fetch.add_argument("--data-dir", type=Path, help="a folder that may have the files already")
     options = parser.parse_args(arguments)
-    return _demo(options.out)
+    if options.command == "demo":
+        return _demo(options.out)
+    names = datasets.NAMES if options.name == "all" else (options.name,)
+    return _fetch(names, options.data_dir)
 
 
 def _demo(out: Path) -> int:
@@ -40,3 +52,18 @@ def _demo(out: Path) -> int:
     console.print(table)
     console.print(f"Plots and report: {page}", highlight=False)
     return 0
+
+
+def _fetch(names: Sequence[str], data_dir: Path | None) -> int:
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    code = 0
+    for name in names:
+        try:
+            found = datasets.fetch(name, data_dir=data_dir)
+        except (datasets.DatasetError, OSError) as error:
+            print(error, file=sys.stderr)
+            code = 1
+        else:
+            shapes = ", ".join("×".join(map(str, a.shape)) for a in found.arrays.values())
+            print(f"{name}: {shapes}; from {found.source}; in {found.path}")
+    return code

@@ -1,0 +1,74 @@
+"""The cache: one .npz file a data set, complete or absent."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import uuid
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from admm_softmax.datasets.spec import Arrays, DatasetError, Spec, check
+
+logger = logging.getLogger("admm_softmax")
+
+
+def cache_folder() -> Path:
+    """`$ADMM_SOFTMAX_CACHE`, or `admm-softmax` in the user's cache."""
+    own = os.environ.get("ADMM_SOFTMAX_CACHE")
+    if own:
+        return Path(own).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "admm-softmax"
+
+
+def cache_path(spec: Spec) -> Path:
+    """Where the data set is kept."""
+    return cache_folder() / f"{spec.name}.npz"
+
+
+def load(spec: Spec) -> tuple[Arrays, str] | None:
+    """The verified arrays and where they came from; a damaged file is removed."""
+    path = cache_path(spec)
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            arrays = {name: data[name] for name in spec.shapes}
+            source = str(data["source"])
+        check(spec, arrays)
+    except FileNotFoundError:
+        return None
+    except (DatasetError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        logger.warning("%s is damaged (%s) and is made again", path, error)
+        path.unlink()
+        return None
+    return arrays, source
+
+
+def save(spec: Spec, arrays: Arrays, source: str) -> Path:
+    """Write a temporary file and rename it."""
+    path = cache_path(spec)
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with part.open("xb") as file:
+            np.savez(file, allow_pickle=False, source=np.array(source), **arrays)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def make_folder() -> None:
+    """Make sure that results can be kept before anything is fetched."""
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise DatasetError(
+            f"the cache folder {folder} cannot be written to ({error.strerror}); "
+            "set ADMM_SOFTMAX_CACHE to one that can"
+        ) from error

@@ -1,0 +1,106 @@
+"""Reading a data set out of a folder, in whichever format is there."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import tarfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from admm_softmax.datasets.spec import Arrays, DatasetError, Format, Spec, check
+
+logger = logging.getLogger("admm_softmax")
+
+
+def read(spec: Spec, folder: Path) -> Arrays:
+    """The verified arrays, from the first complete set of files under `folder`."""
+    if not folder.is_dir():
+        raise DatasetError("no such folder")
+    problems = []
+    for where, form, is_archive in _candidates(spec, folder):
+        try:
+            contents = _from_tar(where, form) if is_archive else _from_folder(where, form)
+            arrays = _decoded(form, contents)
+            check(spec, arrays)
+        except (DatasetError, OSError) as error:
+            problems.append(f"{where.relative_to(folder).as_posix()}: {error}".removeprefix(".: "))
+            logger.warning("%s: %s", spec.name, problems[-1])
+        else:
+            return arrays
+    raise DatasetError("; ".join(problems) or "none of the files is there")
+
+
+def _candidates(spec: Spec, folder: Path) -> Iterator[tuple[Path, Format, bool]]:
+    for place in (folder / name for name in spec.folders):
+        for form in spec.formats:
+            if any(_present(place, file) for file in form.files):
+                yield place, form, False
+            for archive in form.archives:
+                if (place / archive).is_file():
+                    yield place / archive, form, True
+
+
+def _present(folder: Path, file: str) -> Path | None:
+    paths = (folder / file, folder / f"{file}.gz")
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _from_folder(folder: Path, form: Format) -> dict[str, bytes]:
+    paths = {file: _present(folder, file) for file in form.files}
+    _complete(form, {file for file, path in paths.items() if path})
+    return {file: _unzipped(path, path.read_bytes()) for file, path in paths.items() if path}
+
+
+def _from_tar(archive: Path, form: Format) -> dict[str, bytes]:
+    """The members wanted, read and never extracted."""
+    contents: dict[str, bytes] = {}
+    try:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                path = PurePosixPath(member.name)
+                file = path.name.removesuffix(".gz")
+                if file not in form.files or member.isdir():
+                    continue
+                stream = tar.extractfile(member) if _is_plain(member, path) else None
+                if stream is None:
+                    raise DatasetError(
+                        f"a member must be a plain file with a relative path, got {member.name}"
+                    )
+                contents[file] = _unzipped(path, stream.read())
+                if len(contents) == len(form.files):
+                    break
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise DatasetError(f"cannot be read: {error}") from error
+    _complete(form, set(contents))
+    return contents
+
+
+def _is_plain(member: tarfile.TarInfo, path: PurePosixPath) -> bool:
+    return member.isfile() and not path.is_absolute() and ".." not in path.parts
+
+
+def _unzipped(path: Path | PurePosixPath, content: bytes) -> bytes:
+    if path.suffix != ".gz":
+        return content
+    try:
+        return gzip.decompress(content)
+    except Exception as error:  # OSError, EOFError or zlib.error
+        raise DatasetError(f"{path.name} cannot be unzipped: {error}") from error
+
+
+def _complete(form: Format, found: set[str]) -> None:
+    missing = [file for file in form.files if file not in found]
+    if missing:
+        raise DatasetError(f"without {', '.join(missing)}")
+
+
+def _decoded(form: Format, contents: dict[str, bytes]) -> Arrays:
+    try:
+        return form.decode(contents)
+    except DatasetError:
+        raise
+    except Exception as error:  # a damaged file or a hostile pickle fails in any way it likes
+        names = ", ".join(form.files)
+        raise DatasetError(f"{names} cannot be read: {type(error).__name__}: {error}") from error
