@@ -6,8 +6,6 @@ import logging
 import os
 import tempfile
 import uuid
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -33,16 +31,18 @@ def cache_path(spec: Spec) -> Path:
 def load(spec: Spec) -> tuple[Arrays, str] | None:
     """The verified arrays and where they came from; a damaged file is removed."""
     path = cache_path(spec)
+    if not path.is_file():
+        return None
     try:
-        with np.load(path, allow_pickle=False) as data:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
             arrays = {name: data[name] for name in spec.shapes}
             source = str(data["source"])
         check(spec, arrays)
-    except FileNotFoundError:
-        return None
-    except (DatasetError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (MemoryError, PermissionError):
+        raise
+    except Exception as error:  # a damaged archive fails in any way it likes
         logger.warning("%s is damaged (%s) and is made again", path, error)
-        path.unlink()
+        path.unlink(missing_ok=True)
         return None
     return arrays, source
 

@@ -103,4 +103,5 @@ def _decoded(form: Format, contents: dict[str, bytes]) -> Arrays:
         raise
     except Exception as error:  # a damaged file or a hostile pickle fails in any way it likes
         names = ", ".join(form.files)
-        raise DatasetError(f"{names} cannot be read: {type(error).__name__}: {error}") from error
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise DatasetError(f"{names} cannot be read: {reason}") from error

@@ -43,7 +43,7 @@ def resolve(
         logger.info("%s: trying %s", spec.name, name)
         try:
             arrays = get()
-        except DatasetError as error:
+        except (DatasetError, OSError) as error:
             attempts.append(f"{name}: {error}")
             logger.info("%s: %s", spec.name, attempts[-1])
             continue

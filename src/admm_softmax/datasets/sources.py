@@ -43,8 +43,8 @@ def debian(package: str) -> Source:
 
     def fetch(folder: Path) -> None:
         _run(folder, "apt-get", "download", package)
-        (deb,) = folder.glob(f"{package}_*.deb")
-        tar = _run(folder, "dpkg-deb", "--fsys-tarfile", deb.name)
+        debs = [path.name for path in folder.glob(f"{package}_*.deb")]
+        tar = _run(folder, "dpkg-deb", "--fsys-tarfile", *debs)
         (folder / f"{package}.tar").write_bytes(tar)
 
     return Source(f"Debian package {package}", fetch)
