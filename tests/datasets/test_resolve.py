@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -217,6 +218,16 @@ def test_fetch_of_all_goes_on_after_a_failure(tmp_path, monkeypatch, capsys):
         "alexnet",
     ]
     assert "mnist cannot be had" in err
+
+
+@pytest.mark.parametrize("spec", catalogue._SPECS.values(), ids=lambda spec: spec.name)
+def test_specifications_are_complete(spec):
+    blank = {name: np.zeros((10, *shape[1:]), spec.dtype) for name, shape in spec.shapes.items()}
+    assert [file for file, _ in spec.encode(blank)] == list(spec.checksums)
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in spec.checksums.values())
+    assert len(set(spec.checksums.values())) == len(spec.checksums)
+    assert spec.sources[0].name.startswith("https://")
+    assert len(spec.sources) == 2
 
 
 def test_names_are_checked(capsys):

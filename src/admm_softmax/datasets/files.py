@@ -19,9 +19,9 @@ def read(spec: Spec, folder: Path) -> Arrays:
     if not folder.is_dir():
         raise DatasetError("no such folder")
     problems = []
-    for where, form, is_archive in _candidates(spec, folder):
+    for where, form in _candidates(spec, folder):
         try:
-            contents = _from_tar(where, form) if is_archive else _from_folder(where, form)
+            contents = _from_tar(where, form) if where.is_file() else _from_folder(where, form)
             arrays = _decoded(form, contents)
             check(spec, arrays)
         except (DatasetError, OSError) as error:
@@ -32,14 +32,14 @@ def read(spec: Spec, folder: Path) -> Arrays:
     raise DatasetError("; ".join(problems) or "none of the files is there")
 
 
-def _candidates(spec: Spec, folder: Path) -> Iterator[tuple[Path, Format, bool]]:
+def _candidates(spec: Spec, folder: Path) -> Iterator[tuple[Path, Format]]:
     for place in (folder / name for name in spec.folders):
         for form in spec.formats:
             if any(_present(place, file) for file in form.files):
-                yield place, form, False
+                yield place, form
             for archive in form.archives:
                 if (place / archive).is_file():
-                    yield place / archive, form, True
+                    yield place / archive, form
 
 
 def _present(folder: Path, file: str) -> Path | None:
