@@ -1,0 +1,252 @@
+"""AlexNet up to its last pooling: the paper's features of CIFAR-10."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from admm_softmax._checks import check_count
+from admm_softmax._parallel import check_threads
+from admm_softmax.features import cache
+from admm_softmax.features.images import ImageTransformer, Shape
+
+_MEAN = np.array((0.485, 0.456, 0.406), np.float32)
+_STD = np.array((0.229, 0.224, 0.225), np.float32)
+_SIDE = 227
+_MAPS = (256, 6, 6)
+
+#: What cache files are called; the number changes when the computation does.
+_KIND = "alexnet-pool5-1"
+
+
+class _Layer(NamedTuple):
+    """A convolution; `pooled` if 3 × 3 maxima at stride 2 follow the ReLU."""
+
+    shape: tuple[int, int, int, int]
+    stride: int
+    padding: int
+    pooled: bool
+
+
+_LAYERS = (
+    _Layer((64, 3, 11, 11), 4, 2, True),
+    _Layer((192, 64, 5, 5), 1, 2, True),
+    _Layer((384, 192, 3, 3), 1, 1, False),
+    _Layer((256, 384, 3, 3), 1, 1, False),
+    _Layer((256, 256, 3, 3), 1, 1, True),
+)
+
+_SHAPES = tuple(shape for layer in _LAYERS for shape in (layer.shape, layer.shape[:1]))
+
+
+class AlexNetPool5(ImageTransformer):
+    """The 256 × 6 × 6 outputs of AlexNet's fifth pooling, for RGB images of any size.
+
+    An image is resized to 227 × 227 (bilinear, half-pixel centres, no antialiasing),
+    divided by 255 and normalised by the mean and standard deviation of ImageNet's
+    colours; then ::
+
+        convolution            padding   then
+        64 × 3 × 11 × 11, /4         2   ReLU, 3 × 3 maxima at stride 2
+        192 × 64 × 5 × 5             2   ReLU, 3 × 3 maxima at stride 2
+        384 × 192 × 3 × 3            1   ReLU
+        256 × 384 × 3 × 3            1   ReLU
+        256 × 256 × 3 × 3            1   ReLU, 3 × 3 maxima at stride 2
+
+    The n images (n, h, w, 3), or flattened, become 9216 columns of float32: a contiguous
+    block of 36 a channel, as `operators.per_channel` takes them. Computed by torch:
+    `pip install 'admm-softmax[torch]'`.
+
+    Parameters
+    ----------
+    weights : mapping of ten arrays, optional
+        Weight and bias of the five convolutions, in order; a weight is shaped as above
+        (out × in × height × width). None loads `admm_softmax.datasets.alexnet_weights()`.
+    image_shape : (h, w, 3), optional
+        Shape of an image, for flattened images; one entry may be −1.
+    batch_size : int
+        Images at a time. It and `n_threads` change the result by rounding at most.
+    cache_dir : path, optional
+        Where to keep results: a file a set of images and weights, named by their SHA-256.
+        A file that cannot be read is computed again.
+    n_threads : int, optional
+        Threads of torch during the call; None takes every core.
+    verbose : bool
+        Show progress.
+
+    Attributes
+    ----------
+    image_shape_ : (h, w, 3)
+        Shape of an image.
+    n_features_in_, feature_names_in_
+        As in scikit-learn; the features are the h·w·3 pixels.
+    """
+
+    def __init__(
+        self,
+        weights: Mapping[str, Any] | None = None,
+        *,
+        image_shape: Sequence[int] | None = None,
+        batch_size: int = 32,
+        cache_dir: str | os.PathLike[str] | None = None,
+        n_threads: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.weights = weights
+        self.image_shape = image_shape
+        self.batch_size = batch_size
+        self.cache_dir = cache_dir
+        self.n_threads = n_threads
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> AlexNetPool5:
+        """Learn the shape of the images; nothing else."""
+        check_count("batch_size", self.batch_size)
+        check_threads(self.n_threads)
+        rows, shape = self._learn(X)
+        _check_bytes(rows)
+        if shape[2] != 3:
+            raise ValueError(f"images must have 3 channels (RGB), got images of {shape}")
+        self.image_shape_ = shape
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """The features of the images: (n, 9216), float32."""
+        images = _check_bytes(self._rows(X)).reshape(-1, *self.image_shape_)
+        weights = _check_weights(_pretrained() if self.weights is None else self.weights)
+        if self.cache_dir is None:
+            return self._compute(images, weights)
+        name = f"{_KIND}-{cache.digest(weights)}-{cache.digest([images])}.npy"
+        path = Path(self.cache_dir) / name
+        features = cache.load(path, (len(images), prod(_MAPS)), np.float32)
+        if features is None:
+            features = self._compute(images, weights)
+            try:
+                cache.save(path, features)
+            except OSError as error:  # minutes of work are not thrown away for it
+                warnings.warn(f"AlexNetPool5: no cache file written: {error}", stacklevel=2)
+        return features
+
+    def __sklearn_tags__(self) -> Any:
+        """The result is float32, whatever comes in."""
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def _maps(self) -> tuple[str, Shape]:
+        return "pool5_", _MAPS
+
+    def _compute(
+        self, images: NDArray[np.uint8], weights: list[NDArray[np.float32]]
+    ) -> NDArray[np.float32]:
+        torch = _torch()
+        step = check_count("batch_size", self.batch_size)
+        features = np.empty((len(images), *_MAPS), np.float32)
+        starts = range(0, len(images), step)
+        with _threads(torch, check_threads(self.n_threads)), torch.inference_mode():
+            tensors = [_by_channel(torch, torch.tensor(weight)) for weight in weights]
+            for start in _shown(starts, bool(self.verbose)):
+                batch = slice(start, start + step)
+                features[batch] = _pool5(torch, _input(torch, images[batch]), tensors).numpy()
+        return features.reshape(len(images), -1)
+
+
+def _input(torch: Any, images: NDArray[np.uint8]) -> Any:
+    """Normalised, resized images: (n, 3, 227, 227).
+
+    Normalised first: bilinear weights sum to one, and there are fewer pixels before.
+    """
+    colours = (images.astype(np.float32) / np.float32(255) - _MEAN) / _STD
+    x = torch.from_numpy(np.ascontiguousarray(colours.transpose(0, 3, 1, 2)))
+    x = torch.nn.functional.interpolate(
+        x, (_SIDE, _SIDE), mode="bilinear", align_corners=False, antialias=False
+    )
+    return _by_channel(torch, x)
+
+
+def _pool5(torch: Any, x: Any, weights: Sequence[Any]) -> Any:
+    """The network on a batch: (n, 256, 6, 6)."""
+    functions = torch.nn.functional
+    for k, layer in enumerate(_LAYERS):
+        weight, bias = weights[2 * k : 2 * k + 2]
+        x = functions.conv2d(x, weight, bias, layer.stride, layer.padding).relu_()
+        if layer.pooled:
+            x = functions.max_pool2d(x, 3, 2)
+    return x
+
+
+def _by_channel(torch: Any, x: Any) -> Any:
+    """Channels last in memory: two thirds of the time of channels first."""
+    return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
+
+
+def _check_bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
+    if rows.dtype != np.uint8:
+        raise TypeError(f"images must be uint8, RGB from 0 to 255, got {rows.dtype}")
+    return rows
+
+
+def _check_weights(weights: Any) -> list[NDArray[np.float32]]:
+    if not isinstance(weights, Mapping):
+        raise TypeError(f"weights must be a mapping of ten arrays, got {type(weights).__name__}")
+    if len(weights) != len(_SHAPES):
+        raise ValueError(
+            f"weights must be ten arrays (weight, bias, weight, …), got {len(weights)}"
+        )
+    arrays = []
+    for (name, value), shape in zip(weights.items(), _SHAPES, strict=True):
+        array = np.asarray(value, np.float32)
+        if array.shape != shape:
+            raise ValueError(f"weights[{name!r}] must have the shape {shape}, got {array.shape}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"weights[{name!r}] must be finite, got NaN or infinity")
+        arrays.append(array)
+    return arrays
+
+
+def _pretrained() -> Mapping[str, Any]:
+    try:
+        weights: Mapping[str, Any] = import_module("admm_softmax.datasets").alexnet_weights()
+    except Exception as error:
+        raise RuntimeError(
+            f"AlexNetPool5 found no pre-trained weights ({error}): give it `weights`, ten arrays"
+        ) from error
+    return weights
+
+
+def _torch() -> Any:
+    try:
+        import torch  # noqa: PLC0415
+    except ImportError as error:
+        raise ImportError("AlexNetPool5 needs torch: pip install 'admm-softmax[torch]'") from error
+    return torch
+
+
+@contextmanager
+def _threads(torch: Any, n_threads: int) -> Iterator[None]:
+    """Let torch use `n_threads` within the block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(n_threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _shown(starts: Sequence[int], verbose: bool) -> Iterable[int]:
+    """The same, with a bar on the terminal if verbose."""
+    if not verbose:
+        return starts
+    from rich.console import Console  # noqa: PLC0415  (not needed unless verbose)
+    from rich.progress import track  # noqa: PLC0415
+
+    return track(starts, "AlexNet", console=Console(stderr=True))

@@ -1,0 +1,50 @@
+"""Arrays on disk, under names made of what they were computed from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def digest(arrays: Iterable[NDArray[Any]]) -> str:
+    """SHA-256 of the arrays' types, shapes and bytes, in hexadecimal.
+
+    >>> digest([np.zeros(2)]) == digest([np.zeros(2)])
+    True
+    >>> digest([np.zeros(2)]) == digest([np.zeros((2, 1))])
+    False
+    """
+    total = sha256()
+    for array in arrays:
+        total.update(f"{array.dtype.str} {array.shape}".encode())
+        total.update(np.ascontiguousarray(array).data)
+    return total.hexdigest()
+
+
+def load(path: Path, shape: tuple[int, ...], dtype: Any) -> NDArray[Any] | None:
+    """The array in the file; None if there is no file, or a damaged one."""
+    try:
+        with path.open("rb") as file:
+            array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+    except Exception:  # a damaged header breaks in many ways, and all have one remedy
+        return None
+    return array if array.shape == shape and array.dtype == dtype else None
+
+
+def save(path: Path, array: NDArray[Any]) -> None:
+    """Write the array so that there is the whole file or none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.stem}.{uuid4().hex}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            np.save(file, array)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
