@@ -86,24 +86,35 @@ def test_batches_and_flat_images_agree(weights):
     images = photos(5, 8, 6)
     images.flags.writeable = False
     expected = AlexNetPool5(weights).fit_transform(images)
-    by_two = AlexNetPool5(weights, batch_size=2, n_threads=1).fit_transform(images)
+    by_two = AlexNetPool5(weights, batch_size=2).fit_transform(images)
     flat = AlexNetPool5(weights, image_shape=(8, 6, 3)).fit_transform(images.reshape(5, -1))
     np.testing.assert_allclose(by_two, expected, atol=1e-4)
     np.testing.assert_array_equal(flat, expected)
 
 
-def test_threads_of_torch_are_set_for_the_call_only(weights, torch, monkeypatch):
+def test_torch_keeps_its_threads(weights, torch, monkeypatch):
     before, seen = torch.get_num_threads(), []
 
-    def stand_in(torch, x, tensors):
+    def interrupted(torch, x, tensors):
         seen.append(torch.get_num_threads())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(alexnet, "_pool5", stand_in)
+    monkeypatch.setattr(alexnet, "_pool5", interrupted)
+    torch.set_num_threads(3)
     with pytest.raises(KeyboardInterrupt):
-        AlexNetPool5(weights, n_threads=before + 1).fit_transform(photos())
-    assert seen == [before + 1]
-    assert torch.get_num_threads() == before
+        AlexNetPool5(weights).fit_transform(photos())
+    assert seen == [1]
+    assert torch.get_num_threads() == 3
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("torch")
+def test_bits_do_not_depend_on_threads(weights):
+    images = photos(5)
+    one, three = (
+        AlexNetPool5(weights, batch_size=2, n_threads=k).fit_transform(images) for k in (1, 3)
+    )
+    np.testing.assert_array_equal(one, three)
 
 
 @pytest.mark.usefixtures("torch")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from math import prod
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admm_softmax._checks import check_count
-from admm_softmax._parallel import check_threads
+from admm_softmax._parallel import check_threads, ordered_map
 from admm_softmax.features import cache
 from admm_softmax.features.images import ImageTransformer, Shape
 
@@ -64,7 +64,9 @@ class AlexNetPool5(ImageTransformer):
 
     The n images (n, h, w, 3), or flattened, become 9216 columns of float32: a contiguous
     block of 36 a channel, as `operators.per_channel` takes them. Computed by torch:
-    `pip install 'admm-softmax[torch]'`.
+    `pip install 'admm-softmax[torch]'`. The paper took MATLAB's AlexNet, with grouped
+    convolutions and local response normalisation: the sizes agree, accuracies differ a
+    little.
 
     Parameters
     ----------
@@ -74,12 +76,12 @@ class AlexNetPool5(ImageTransformer):
     image_shape : (h, w, 3), optional
         Shape of an image, for flattened images; one entry may be −1.
     batch_size : int
-        Images at a time. It and `n_threads` change the result by rounding at most.
+        Images at a time, in each thread; changes the result by rounding at most.
     cache_dir : path, optional
         Where to keep results: a file a set of images and weights, named by their SHA-256.
         A file that cannot be read is computed again.
     n_threads : int, optional
-        Threads of torch during the call; None takes every core.
+        Threads; None takes every core. The result does not depend on it.
     verbose : bool
         Show progress.
 
@@ -96,7 +98,7 @@ class AlexNetPool5(ImageTransformer):
         weights: Mapping[str, Any] | None = None,
         *,
         image_shape: Sequence[int] | None = None,
-        batch_size: int = 32,
+        batch_size: int = 16,
         cache_dir: str | os.PathLike[str] | None = None,
         n_threads: int | None = None,
         verbose: bool = False,
@@ -150,13 +152,19 @@ class AlexNetPool5(ImageTransformer):
     ) -> NDArray[np.float32]:
         torch = _torch()
         step = check_count("batch_size", self.batch_size)
+        tensors = [_channels_last(torch, torch.tensor(weight)) for weight in weights]
         features = np.empty((len(images), *_MAPS), np.float32)
-        starts = range(0, len(images), step)
-        with _threads(torch, check_threads(self.n_threads)), torch.inference_mode():
-            tensors = [_by_channel(torch, torch.tensor(weight)) for weight in weights]
-            for start in _shown(starts, bool(self.verbose)):
-                batch = slice(start, start + step)
-                features[batch] = _pool5(torch, _input(torch, images[batch]), tensors).numpy()
+
+        def compute(batch: slice) -> None:
+            torch.set_num_threads(1)  # a setting of each thread
+            with torch.inference_mode():
+                maps = _pool5(torch, _input(torch, images[batch]), tensors)
+            features[batch] = maps.numpy()
+            advance(len(maps))
+
+        batches = [slice(start, start + step) for start in range(0, len(images), step)]
+        with _same_threads(torch), _progress(len(images), bool(self.verbose)) as advance:
+            ordered_map(compute, batches, check_threads(self.n_threads))
         return features.reshape(len(images), -1)
 
 
@@ -170,7 +178,7 @@ def _input(torch: Any, images: NDArray[np.uint8]) -> Any:
     x = torch.nn.functional.interpolate(
         x, (_SIDE, _SIDE), mode="bilinear", align_corners=False, antialias=False
     )
-    return _by_channel(torch, x)
+    return _channels_last(torch, x)
 
 
 def _pool5(torch: Any, x: Any, weights: Sequence[Any]) -> Any:
@@ -184,8 +192,8 @@ def _pool5(torch: Any, x: Any, weights: Sequence[Any]) -> Any:
     return x
 
 
-def _by_channel(torch: Any, x: Any) -> Any:
-    """Channels last in memory: two thirds of the time of channels first."""
+def _channels_last(torch: Any, x: Any) -> Any:
+    """The same in the order of memory that convolutions are fastest in, by a third."""
     return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
 
 
@@ -232,21 +240,28 @@ def _torch() -> Any:
 
 
 @contextmanager
-def _threads(torch: Any, n_threads: int) -> Iterator[None]:
-    """Let torch use `n_threads` within the block."""
+def _same_threads(torch: Any) -> Iterator[None]:
+    """Leave torch with as many threads as it had.
+
+    Within, batches go to threads of ours with one of torch's each: as fast as torch's own
+    on idle cores, faster on busy ones, and the same bits for any number of them.
+    """
     before = torch.get_num_threads()
-    torch.set_num_threads(n_threads)
     try:
         yield
     finally:
         torch.set_num_threads(before)
 
 
-def _shown(starts: Sequence[int], verbose: bool) -> Iterable[int]:
-    """The same, with a bar on the terminal if verbose."""
+@contextmanager
+def _progress(total: int, verbose: bool) -> Iterator[Callable[[int], None]]:
+    """A bar on the terminal if verbose; yields what advances it."""
     if not verbose:
-        return starts
+        yield lambda count: None
+        return
     from rich.console import Console  # noqa: PLC0415  (not needed unless verbose)
-    from rich.progress import track  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
 
-    return track(starts, "AlexNet", console=Console(stderr=True))
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("AlexNet", total=total)
+        yield lambda count: bar.advance(task, count)
