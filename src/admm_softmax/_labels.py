@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import _num_samples, column_or_1d
 
 from admm_softmax._arrays import Array, Labels
 from admm_softmax.problem import check_soft_labels, check_weights
@@ -78,7 +78,7 @@ def _soft(y: Any, n_rows: int, name: str, rows: str) -> Array | None:
 
 def most_probable(y: Any) -> Any:
     """Soft labels as the class of each row, for scoring; other labels as they are."""
-    soft = _soft(y, len(y), "y", "X")
+    soft = _soft(y, _num_samples(y), "y", "X")
     return y if soft is None else soft.argmax(axis=1)
 
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from admm_softmax import as_design
-from admm_softmax.design import Design
+from admm_softmax.design import Design, Task
 from admm_softmax.kernels import rows
 
 N, D, K = 217, 9, 3
@@ -138,6 +138,47 @@ def test_same_bits_for_any_number_of_threads(form, monkeypatch):
     for other in results[1:]:
         np.testing.assert_array_equal(results[0].product, other.product)
         np.testing.assert_array_equal(results[0].sums, other.sums)
+
+
+def test_only_tasks_of_a_kind_share_a_read(monkeypatch):
+    design = as_design(matrix())
+    rng = np.random.default_rng(0)
+    labels, w = np.arange(N) % K, np.full(N, 1 / N)
+    W = [rng.standard_normal((D + 1, K)) for _ in range(4)]
+    tasks = [
+        Task(W[0], rows.gradient, (labels, w)),
+        Task(W[1], rows.evaluate, (labels, w)),
+        Task(W[2], rows.gradient, (labels[::-1].copy(), w)),  # other labels
+        Task(W[3], rows.gradient, (labels, w)),
+    ]
+    folds = design.fold_together(tasks)
+    assert design.reads == 3
+    for task, fold in zip(tasks, folds, strict=True):
+        expected = design.fold(*task)
+        np.testing.assert_allclose(fold.product, expected.product, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(fold.sums, expected.sums, rtol=1e-12)
+    monkeypatch.setattr("admm_softmax.design.base.MOST_COLUMNS", 2 * K)
+    design.reads = 0.0
+    design.fold_together([tasks[0]] * 5)
+    assert design.reads == 3
+
+
+def test_a_guest_hands_its_tasks_to_the_host():
+    design = as_design(matrix())
+    taken = []
+
+    def host(task):
+        taken.append(task)
+        return design.fold_together([task])[0]
+
+    guest = design.guest(host)
+    W = np.ones((D + 1, K))
+    fold = guest.fold(W, rows.predict)
+    np.testing.assert_array_equal(fold.rows[0], design.fold(W, rows.predict).rows[0])
+    assert len(taken) == 1
+    assert (guest.reads, design.reads) == (1, 2)
+    with pytest.raises(ValueError, match="W must have 10 rows"):
+        guest.fold(np.ones((3, K)), rows.predict)
 
 
 def test_x_is_not_copied():

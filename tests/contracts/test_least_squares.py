@@ -14,9 +14,13 @@ from admm_softmax.solvers.least_squares import (
     Auto,
     Breakdown,
     Cholesky,
+    FirstOf,
+    SharedFactors,
+    Spectral,
     Woodbury,
     as_strategy,
 )
+from admm_softmax.solvers.together import Meeting
 from tests.problems import make
 
 STRATEGIES = {
@@ -26,6 +30,8 @@ STRATEGIES = {
     "pcg": PCG(tol=1e-10, rank=10),
     "pcg jacobi": PCG(tol=1e-10, preconditioner="jacobi"),
     "auto": Auto(),
+    "spectral": Spectral(),
+    "first of two": FirstOf((Spectral(), Cholesky())),
 }
 PROBLEMS = {
     "tall": {},
@@ -346,3 +352,41 @@ def test_a_preconditioner_in_single_precision_gives_way_to_double():
     step = Auto(precision="single").prepare(Problem.of(twice, labels, 1e-12))
     step.factor(0.1)
     assert step.step.R.dtype == np.float64
+
+
+def test_factors_shared_by_ratio_solve_for_every_rho_and_alpha():
+    problem = build("laplacian")
+    factors = SharedFactors(problem, Meeting(), Cholesky("double"))
+    M = np.random.default_rng(0).standard_normal(problem.shape)
+    for rho, alpha in [(0.1, 0.02), (1e-5, 2e-6), (50.0, 10.0), (1.0, 1e-3)]:
+        user = problem.with_alpha(alpha)
+        step = factors.prepare(user)
+        step.factor(rho)
+        expected = np.linalg.solve(normal_matrix(user, rho), M)
+        np.testing.assert_allclose(step.solve(M, M).W, expected, rtol=1e-9, atol=1e-12)
+        assert step.rho == rho
+    assert [f"{ratio:.3g}" for ratio in factors.factors] == ["0.2", "0.001"]
+
+
+def test_a_spaced_factor_says_which_rho_it_fits():
+    problem = build("tall", alpha=0.01)
+    factors = SharedFactors(problem, Meeting(), Cholesky("double"), spacing=4.0)
+    step = factors.prepare(problem)
+    step.factor(0.03)  # τ = 1/3, the nearest power of 4 is 1/4
+    assert step.rho == pytest.approx(0.04)
+    M = np.ones(problem.shape)
+    expected = np.linalg.solve(normal_matrix(problem, 0.04), M)
+    np.testing.assert_allclose(step.precondition(M), expected, rtol=1e-9)
+    step.factor(0.05)
+    assert len(factors.factors) == 1
+
+
+def test_a_singular_pencil_is_a_breakdown():
+    X, labels = make(40, 3, 3)
+    problem = Problem.of(np.column_stack([X, X[:, 0]]), labels, 0.0)  # a column twice
+    step = Spectral().prepare(problem)
+    with pytest.raises(Breakdown, match="reciprocal condition"):
+        step.factor(1.0)
+    fallback = FirstOf((Spectral(), QR())).prepare(problem.with_alpha(1e-14))
+    fallback.factor(1.0)
+    assert fallback.name == "qr"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import wrightomega
 
 from admm_softmax import Problem, as_design
+from admm_softmax.design import Task
 from admm_softmax.kernels import choice, rows
 from admm_softmax.kernels.compiled import exponential, gather, programs, thin, tiles, zstep
 
@@ -163,6 +164,38 @@ def test_folds(form, name, intercept, always, monkeypatch):
     assert_same(got.rows, expected.rows, rtol=tol, atol=100 * tol)
     keep = [i for i in range(len(expected.sums)) if not (name.startswith("admm") and i == 5)]
     np.testing.assert_allclose(got.sums[keep], expected.sums[keep], rtol=10 * tol, atol=tol)
+
+
+@pytest.mark.parametrize("compiles", [True, False], ids=["compiled", "numpy"])
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("form", ["float64", "float32", "fortran", "csr"])
+def test_tasks_that_share_a_read_get_what_each_gets_alone(form, name, compiles, monkeypatch):
+    monkeypatch.setattr(choice, "COMPILED_FROM_PRODUCTS", 0 if compiles else np.inf)
+    n, d, K = 211, 23, 4
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.5)
+    kind = {"float32": lambda X: X.astype(np.float32), "fortran": np.asfortranarray}
+    design = as_design({**kind, "csr": sp.csr_array}.get(form, np.asarray)(X))
+    kernel, names = KERNELS[name]
+    shared, others = inputs(names, n, K), inputs(names, n, K, seed=1)
+    columns = 0 if name == "hand_over" else K
+    tasks = []
+    for i in range(5):
+        settings = {**kernel.keywords, "rho": 0.01 * (i + 1)} if isinstance(kernel, partial) else {}
+        own = partial(kernel.func, **settings) if settings else kernel
+        # One's own weights and state for every other task, always the same labels.
+        given = [b if i % 2 and name_ != "labels" else a
+                 for name_, a, b in zip(names, shared, others, strict=True)]  # fmt: skip
+        tasks.append(Task(rng.standard_normal((d + 1, columns)), own, tuple(given)))
+    alone = [design.fold(*task) for task in tasks]
+    design.reads = 0.0
+    together = design.fold_together(tasks)
+    assert design.reads == 1
+    tol = 1e-6 if form == "float32" else 1e-12
+    for got, expected in zip(together, alone, strict=True):
+        np.testing.assert_allclose(got.product, expected.product, rtol=tol, atol=10 * tol)
+        np.testing.assert_allclose(got.sums, expected.sums, rtol=tol, atol=tol)
+        assert_same(got.rows, expected.rows, rtol=100 * tol, atol=100 * tol)
 
 
 def test_the_same_bits_for_any_number_of_threads_and_on_the_second_pass(always):

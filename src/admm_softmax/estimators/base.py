@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils import check_random_state
@@ -15,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from admm_softmax._labels import Targets, encode_more, most_probable
 from admm_softmax._weights import weight_matrix
 from admm_softmax.problem import Problem, check_weights
+from admm_softmax.solvers import Result, Status
 
 FLOATS = [np.float64, np.float32]
 
@@ -122,3 +126,19 @@ def penalty_and_C(value: float, n_classes: int, total_weight: float) -> float:
     if value == 0:
         return np.inf
     return (2.0 if n_classes == 2 else 1.0) / (total_weight * value)
+
+
+def warn_about_many(results: Sequence[Result], tol: float, name: str) -> None:
+    """One warning for all fits that did not get where they should."""
+    troubled = [result for result in results if result.status.remedy]
+    if any(result.status == Status.INTERRUPTED for result in results):
+        what = f"{name} was interrupted: weaker penalties were not tried"
+    elif troubled:
+        first = troubled[0].status
+        what = (
+            f"{name}: {len(troubled)} of {len(results)} fits did not reach tol = {tol:.2e} "
+            f"({first}). {first.remedy}"
+        )
+    else:
+        return
+    warnings.warn(what, ConvergenceWarning, stacklevel=3)

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from admm_softmax._arrays import Array
-from admm_softmax._checks import check_count
+from admm_softmax._checks import check_count, check_real
 from admm_softmax._labels import Targets, encode, encode_more, most_probable
 from admm_softmax._weights import to_coef
-from admm_softmax.estimators.base import FLOATS, SoftmaxClassifier, penalty_and_C
+from admm_softmax.estimators.base import (
+    FLOATS,
+    SoftmaxClassifier,
+    penalty_and_C,
+    warn_about_many,
+)
+from admm_softmax.estimators.regression import SoftmaxRegression
 from admm_softmax.path.alphas import as_alphas
 from admm_softmax.path.folds import split
 from admm_softmax.path.follow import Fitter, follow, has_turned
 from admm_softmax.path.plots import draw_path
 from admm_softmax.problem import Problem, check_weights
-from admm_softmax.solvers import Result, Solver, Status
+from admm_softmax.solvers import Result, Solver
 from admm_softmax.solvers.progress import Bar
 
 #: Scores weights, one W a fold.
@@ -187,15 +191,21 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
 
             def visit(alpha: float, results: list[Result]) -> bool:
                 scores.append(judge(fitter, [result.W for result in results]))
-                words = f"alpha {alpha:.2e}, score {scores[-1].mean():.6g}"
-                bar.advance(f"{len(scores)} of {len(alphas)} penalties", words, len(training))
+                bar.advance(
+                    f"alpha {alpha:.2e}: score {scores[-1].mean():.6g}",
+                    len(training),
+                    f"{len(scores)} of {len(alphas)} penalties, ",
+                )
                 return has_turned([float(s.mean()) for s in scores], self.patience)
 
             path = follow(fitter, training, alphas, visit)
         best = int(np.argmax([s.mean() for s in scores]))
         last = self._last_fit(fitter, problem.with_alpha(alphas[best]), path[best], validation)
         self._store(X.dtype, problem, targets, alphas[: len(path)], scores, path, best, last)
-        self._warn([*(result for results in path for result in results), *([last] if last else [])])
+        fits = [result for results in path for result in results]
+        if last is not None and not any(last is result for result in fits):
+            fits.append(last)
+        warn_about_many(fits, self.tol, type(self).__name__)
         return self
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -215,10 +225,12 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
     def _alphas(self, problem: Problem) -> Array:
         if self.Cs is None:
             return as_alphas(self.alphas, problem)
-        if np.ndim(self.Cs) == 0:
-            return as_alphas(self.Cs, problem)
+        given: Any = self.Cs
+        if np.ndim(given) == 0:
+            return as_alphas(given, problem)
         K, S = problem.n_classes, problem.total_weight
-        return as_alphas([penalty_and_C(C, K, S) for C in np.asarray(self.Cs)], problem)
+        Cs = [check_real(f"Cs[{i}]", C, "positive", above=0.0) for i, C in enumerate(given)]
+        return as_alphas([penalty_and_C(C, K, S) for C in Cs], problem)
 
     def _judge_folds(
         self,
@@ -304,23 +316,6 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
         self.status_ = None if last is None else last.status
         self._alpha, self._total_weight = self.alpha_, S
 
-    def _warn(self, results: list[Result]) -> None:
-        troubled = [result for result in results if result.status.remedy]
-        if any(result.status == Status.INTERRUPTED for result in results):
-            warnings.warn(
-                "SoftmaxRegressionCV was interrupted: weaker penalties were not tried",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        if troubled:
-            first = troubled[0].status
-            warnings.warn(
-                f"SoftmaxRegressionCV: {len(troubled)} of {len(results)} fits did not reach "
-                f"tol = {self.tol:.2e} ({first}). {first.remedy}",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
 
 @dataclass(frozen=True)
 class _OwnScores:
@@ -348,7 +343,7 @@ class _OtherScores:
         return np.array([self._one(W, *rows) for W, rows in zip(weights, self.rows, strict=True)])
 
     def _one(self, W: Array, X: Any, y: Any, sample_weight: Any) -> float:
-        fitted = SoftmaxClassifier()
+        fitted = SoftmaxRegression()
         fitted.classes_ = self.classes
         fitted.coef_, fitted.intercept_ = to_coef(W, self.intercept, self.dtype)
         fitted.n_features_in_ = fitted.coef_.shape[1]

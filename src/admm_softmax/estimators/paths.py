@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from admm_softmax._checks import check_count
 from admm_softmax._labels import encode
 from admm_softmax._weights import to_coef
-from admm_softmax.estimators.base import FLOATS
+from admm_softmax.estimators.base import FLOATS, warn_about_many
 from admm_softmax.estimators.regression import SoftmaxRegression
 from admm_softmax.path.alphas import as_alphas
 from admm_softmax.path.follow import Fitter, follow, has_turned
@@ -111,16 +111,17 @@ tol, n_threads, random_state
 
         def visit(alpha: float, results: list[Result]) -> bool:
             (result,) = results
-            words = f"alpha {alpha:.2e}, objective {result.iterate.objective:.6g}"
+            words = f"alpha {alpha:.2e}: objective {result.iterate.objective:.6g}"
             if validation is not None:
                 figures.append(validation.evaluate(result.W))
                 words += f", validation {100 * figures[-1].accuracy:.2f} %"
-            bar.advance(f"alpha {alpha:.2e}", words)
+            bar.advance(words)
             scores = [-f.loss if monitor == "loss" else f.accuracy for f in figures]
             return has_turned(scores, patience)
 
         path = follow(fitter, [problem], penalties, visit)
     results = tuple(results[0] for results in path)
+    warn_about_many(results, tol, "softmax_path")
     pairs = [to_coef(result.W, problem.design.intercept, X.dtype) for result in results]
     losses, accuracies = np.array(figures).T if figures else (None, None)
     return Path(

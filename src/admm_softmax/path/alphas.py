@@ -18,6 +18,8 @@ LARGEST_C = 100.0
 #: The range never covers less.
 LEAST_RANGE = 1e-4
 POWER_STEPS = 20
+#: A variance that is less of the squares is none.
+ROUNDING = 1e-10
 
 
 def as_alphas(alphas: Any, problem: Problem) -> Array:
@@ -37,20 +39,20 @@ def alpha_range(problem: Problem) -> tuple[float, float]:
 
     At W = 0 the loss has the Hessian (I − 11ᵀ/K)/K ⊗ Cov(X). With α = λ_max(Cov)/K even
     the strongest direction is halved: more penalty teaches nothing. With
-    α = tr(Cov) / (100 n d), C = 100 on standardised features, it is 100 times weaker than
-    the usual prior of unit variance. Both are divided by the mean diagonal of LᵀL.
+    α = tr(Cov) / (100 S d), C = 100 on standardised features, it is 100 times weaker than
+    the usual prior of unit variance; S is the number of rows, or the sum of their weights.
+    Both are divided by the mean diagonal of LᵀL.
     """
     sample = problem.subsample(ENOUGH_ROWS, seed=0)
     d = sample.design.n_features - sample.design.intercept
     mean = _mean(sample) if sample.design.intercept else np.zeros(sample.shape[0])
-    trace = float((sample.column_squares() - mean**2)[:d].sum())
+    squares = sample.column_squares()[:d]
+    trace = float((squares - mean[:d] ** 2).sum())
     strength = float(problem.penalty.LtL.diagonal()[:d].mean())
-    if not (trace > 0 and strength > 0):
+    if not (trace > ROUNDING * squares.sum() and strength > 0):
         return 1.0, LEAST_RANGE
-    largest = _largest_eigenvalue(sample, mean, d)
-    n_effective = 1.0 / float(problem.weights @ problem.weights)
-    top = largest / problem.n_classes
-    bottom = min(trace / (LARGEST_C * n_effective * d), LEAST_RANGE * top)
+    top = _largest_eigenvalue(sample, mean, d) / problem.n_classes
+    bottom = min(trace / (LARGEST_C * problem.total_weight * d), LEAST_RANGE * top)
     return top / strength, bottom / strength
 
 

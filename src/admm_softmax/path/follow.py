@@ -58,27 +58,19 @@ class Fitter:
             factors = SharedFactors(problem, self.meeting, Auto(precision=precision), SPACING)
         else:
             return solver  # nothing to share: an n × n matrix, or a sketch
-
-        def preconditioner(user: Problem) -> Gram:
-            return Gram(user, SPACING, factors.prepare(user))
-
-        return LBFGS(solver.memory, preconditioner)
+        return LBFGS(solver.memory, SharedGram(factors))
 
     def fit(self, problems: Sequence[Problem], starts: Sequence[Array | None]) -> list[Result]:
         """Run all of them side by side; their passes over X are shared."""
-        return self.meeting.run(
-            [
-                partial(
-                    run,
-                    self.meeting.share(problem),
-                    self.solver,
-                    W0=start,
-                    tol=self.tol,
-                    max_iter=self.max_iter,
-                )
-                for problem, start in zip(problems, starts, strict=True)
-            ]
-        )
+        one = partial(run, solver=self.solver, tol=self.tol, max_iter=self.max_iter)
+        jobs = [
+            partial(one, self.meeting.share(problem), W0=start)
+            for problem, start in zip(problems, starts, strict=True)
+        ]
+        results = self.meeting.run(jobs)
+        for result in results:
+            result.history.reason = self.reason
+        return results
 
     def evaluate(self, problems: Sequence[Problem], weights: Sequence[Array]) -> Array:
         """Loss and accuracy of each W on its problem, a row each, in shared reads."""
@@ -87,6 +79,20 @@ class Fitter:
             for problem, W in zip(problems, weights, strict=True)
         ]
         return np.array(self.meeting.run(jobs))
+
+
+@dataclass(frozen=True)
+class SharedGram:
+    """Makes preconditioners on shared factorisations."""
+
+    factors: SharedFactors
+
+    def __call__(self, problem: Problem) -> Gram:
+        """One for this problem."""
+        return Gram(problem, SPACING, self.factors.prepare(problem))
+
+    def __repr__(self) -> str:
+        return "'gram', shared"
 
 
 @dataclass

@@ -161,13 +161,13 @@ def sweep_rho_alpha(
     wanted = [(float(r), float(a)) for r in rho_values for a in alpha_values]
     left = [pair for pair in wanted if pair not in cells]
     with Bar(verbose, "grid", len(wanted)) as bar:
-        bar.advance("kept", f"{len(wanted) - len(left)} cells were kept", len(wanted) - len(left))
+        bar.advance("from the directory", len(wanted) - len(left))
         for batch in _batches(left):
             for cell in work.run(batch, n_ratios=len(_by_ratio(left))):
                 cells[cell.rho, cell.alpha] = cell
                 store.add(asdict(cell))
             words = f"rho {batch[-1][0]:.1e}, alpha {batch[-1][1]:.1e}"
-            bar.advance(f"{len(cells)} of {len(wanted)} cells", words, len(batch))
+            bar.advance(words, len(batch), f"{len(cells)} of {len(wanted)} cells: ")
     return Sweep(
         rho_values,
         alpha_values,

@@ -48,13 +48,17 @@ class Bar:
             self._bar.start()
         return self
 
-    def advance(self, line: str, words: str, by: int = 1) -> None:
-        """Move on, with words to show beside the bar; off a terminal, as a line now and then."""
+    def advance(self, words: str, by: int = 1, count: str = "") -> None:
+        """Move on, with words to show beside the bar.
+
+        Off a terminal they make a line, after the `count` that the bar would have shown; but
+        not more often than every few seconds.
+        """
         if self._bar is not None:
             self._bar.update(self._task, advance=by, description=words)
         elif self.enabled and time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
-            self.say(f"{line}: {words}")
+            self.say(f"{count}{words}")
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -80,7 +84,7 @@ class Progress(Bar):
     def update(self, record: Mapping[str, float]) -> None:
         """Show one iteration."""
         if self.enabled:
-            self.advance(f"iteration {record['iteration']:.0f}", _words(record))
+            self.advance(_words(record), count=f"iteration {record['iteration']:.0f}: ")
 
     def finish(self, status: str, record: Mapping[str, float]) -> None:
         """Say how it ended."""

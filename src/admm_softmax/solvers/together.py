@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
-from threading import Thread
+from threading import Thread, current_thread, main_thread
+from types import FrameType
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from admm_softmax.design import Fold, Task
@@ -66,27 +69,27 @@ class Meeting:
     def run(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
         """Run the jobs to their ends, and return what they did.
 
-        An error in one ends the others. Ctrl-C is raised in every job, at the place where it
-        waits, and goes on here unless all of them take it as a reason to return.
+        An error in one ends the others. Ctrl-C is raised in every job at the place where it
+        waits, and then here, unless all of them take it as a reason to return.
         """
         if len(jobs) == 1:
             return [jobs[0]()]
         seats = [_Job(job, self._turn_over) for job in jobs]
         try:
-            for seat in seats:
-                self._move(seat, None)
-            while waiting := [seat for seat in seats if seat.request is not None]:
-                self._answer(waiting)
-        except KeyboardInterrupt as interrupt:
-            if self._moving is not None:
-                self._turn_over.get()  # the job that was moving comes to its next stop
-                self._moving = None
-            self._end(seats, interrupt)
-            if any(seat.error is not None for seat in seats):
-                raise
+            with _held_interrupt() as interrupted:
+                for seat in seats:
+                    self._move(seat, None)
+                while waiting := [seat for seat in seats if seat.request is not None]:
+                    if interrupted():
+                        self._end(waiting, KeyboardInterrupt())
+                    else:
+                        self._answer(waiting)
         except BaseException:
             self._end(seats, _Cancelled())
             raise
+        for seat in seats:
+            if seat.error is not None:
+                raise seat.error
         return [seat.result for seat in seats]
 
     def _answer(self, waiting: list[_Job[Any]]) -> None:
@@ -110,12 +113,40 @@ class Meeting:
             raise seat.error
 
     def _end(self, seats: list[_Job[Any]], reason: BaseException) -> None:
+        """Raise the reason in every job that waits, until it waits no more."""
         for seat in seats:
             while seat.request is not None:
                 self._moving = seat
                 seat.go_on(reason)
                 self._turn_over.get()
                 self._moving = None
+
+
+@contextmanager
+def _held_interrupt() -> Iterator[Callable[[], bool]]:
+    """Make Ctrl-C wait for the next stop; yields whether it was pressed. Twice means at once.
+
+    Only where Python's own handler is in charge: raised anywhere, between a job's turn and
+    its end, an exception would leave threads behind.
+    """
+    pressed: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        pressed.append(number)
+        if len(pressed) > 1:
+            signal.default_int_handler(number, frame)
+
+    ours = (
+        current_thread() is main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if ours:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)

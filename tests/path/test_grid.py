@@ -1,0 +1,168 @@
+"""The grid over (ρ, α): each cell is ADMM alone, extremes are survived, disks remember."""
+
+import json
+
+import numpy as np
+import pytest
+
+from admm_softmax import ADMM, Problem, operators, run, sweep_rho_alpha
+from admm_softmax.path import grid
+from admm_softmax.solvers.least_squares import Cholesky, Spectral
+from tests.problems import make
+
+RHOS, ALPHAS = np.logspace(-3, 0, 4), np.logspace(-4, 1, 6)
+
+
+@pytest.fixture
+def problems():
+    X, y = make(240, 6, 3)
+    L = operators.gradient(6)
+    return (
+        Problem.of(X[:120], y[:120], operator=L),
+        Problem.of(X[120:180], y[120:180], n_classes=3),
+        Problem.of(X[180:], y[180:], n_classes=3),
+    )
+
+
+@pytest.mark.parametrize("strategy", ["cholesky", "spectral"])
+def test_a_cell_is_admm_alone(problems, strategy, monkeypatch):
+    monkeypatch.setattr(grid, "cost", lambda d: 0 if strategy == "spectral" else np.inf)
+    made = []
+    for kind in (Cholesky, Spectral):
+        original = kind.prepare
+        monkeypatch.setattr(
+            kind, "prepare", lambda self, p, o=original: made.append(type(self)) or o(self, p)
+        )
+    problem, validation, test = problems
+    sweep = sweep_rho_alpha(problem, RHOS, ALPHAS, validation=validation, test=test, max_iter=12)
+    assert set(made) == {Spectral if strategy == "spectral" else Cholesky}
+    for (rho, alpha), cell in sweep.cells.items():
+        alone = run(
+            problem.with_alpha(alpha),
+            ADMM(rho=rho, least_squares="qr"),
+            max_iter=12,
+            tol=0.0,
+            validation=validation,
+            monitor="accuracy",
+        )
+        assert cell.kept_iteration == alone.kept_iteration
+        assert cell.objective == pytest.approx(alone.iterate.objective, rel=1e-8)
+        assert cell.val_accuracy == validation.evaluate(alone.W).accuracy
+        assert cell.test_loss == pytest.approx(test.evaluate(alone.W).loss, rel=1e-7)
+        H = rho * problem.gram() + alpha * problem.penalty.LtL.toarray()
+        assert cell.condition == pytest.approx(np.linalg.cond(H), rel=5e-3)
+
+
+def test_cells_of_one_ratio_share_a_factorisation(problems, monkeypatch):
+    problem, validation, _ = problems
+    made = []
+    original = Cholesky.prepare
+    monkeypatch.setattr(
+        Cholesky, "prepare", lambda self, p: made.append(p.penalty.alpha) or original(self, p)
+    )
+    values = np.logspace(-3, 1, 5)
+    monkeypatch.setattr(grid, "cost", lambda d: np.inf)
+    before = problem.design.reads
+    sweep_rho_alpha(problem, values, values, validation=validation, max_iter=5)
+    assert len(made) == len(set(np.round(np.log10(made), 6))) == 9
+    # One read for the Gram matrix, then one an iteration and diagonal: nine diagonals of five.
+    assert problem.design.reads - before == 1 + 9 * 5
+
+
+def test_the_papers_extremes(problems):
+    problem, validation, test = problems
+    values = np.logspace(-16, 3, 8)
+    sweep = sweep_rho_alpha(problem, values, values, validation=validation, test=test, max_iter=8)
+    statuses = {cell.status for cell in sweep.cells.values()}
+    assert statuses <= {"iteration_limit", "stalled", "diverged", "unsolvable"}
+    condition = sweep.table("condition")
+    assert (condition >= 1).all()
+    assert sweep.best.val_accuracy > 0.6
+    assert sweep.table("val_accuracy").shape == (8, 8)
+
+
+def test_cells_that_cannot_be_solved_say_so():
+    X, y = make(80, 3, 3)
+    twice = np.column_stack([X, X])  # singular but for the penalty
+    problem, validation = Problem.of(twice[:40], y[:40]), Problem.of(twice[40:], y[40:])
+    sweep = sweep_rho_alpha(problem, [1e3], [1e-16, 1.0], validation=validation, max_iter=3)
+    bad, good = sweep.cells[1e3, 1e-16], sweep.cells[1e3, 1.0]
+    assert bad.status == "unsolvable"
+    assert "Cholesky" in bad.reason
+    assert bad.condition == np.inf
+    assert np.isnan(bad.val_accuracy)
+    assert good.status == "iteration_limit"
+    assert sweep.best is good
+    assert len(sweep.plot().axes) == 4  # two panels with their colour bars
+    alone = sweep_rho_alpha(problem, [1e3], [1e-16], validation=validation, max_iter=3)
+    with pytest.raises(ValueError, match="no cell of the grid could be solved"):
+        _ = alone.best
+
+
+def test_an_interrupted_sweep_goes_on(problems, tmp_path, monkeypatch):
+    problem, validation, test = problems
+    settings = {"validation": validation, "test": test, "max_iter": 4, "directory": tmp_path}
+    whole = sweep_rho_alpha(problem, RHOS, ALPHAS, validation=validation, test=test, max_iter=4)
+    original, runs = grid._Work.run, []
+
+    def interrupted(self, pairs, n_ratios):
+        runs.append(pairs)
+        if len(runs) == 4:
+            raise KeyboardInterrupt
+        return original(self, pairs, n_ratios)
+
+    monkeypatch.setattr(grid._Work, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sweep_rho_alpha(problem, RHOS, ALPHAS, **settings)
+    file = tmp_path / "cells.jsonl"
+    done = sum(len(pairs) for pairs in runs[:3])
+    assert len(file.read_text().splitlines()) == 1 + done
+    with file.open("a") as stream:
+        stream.write('{"rho": 0.1, "alp')  # cut off in the middle
+    sweep = sweep_rho_alpha(problem, RHOS, ALPHAS, **settings)
+    assert sum(len(pairs) for pairs in runs[4:]) == len(whole.cells) - done
+    for pair, cell in whole.cells.items():
+        assert sweep.cells[pair].val_loss == pytest.approx(cell.val_loss, rel=1e-9)
+    count = len(runs)
+    again = sweep_rho_alpha(problem, RHOS, ALPHAS, **settings)
+    assert len(runs) == count
+    np.testing.assert_array_equal(again.table("objective"), sweep.table("objective"))
+    assert all(json.loads(line) for line in file.read_text().splitlines())
+
+
+@pytest.mark.parametrize("change", ["max_iter", "rows", "labels", "penalty"])
+def test_a_sweep_of_something_else_is_refused(problems, tmp_path, change):
+    problem, validation, _ = problems
+    sweep_rho_alpha(problem, [0.1], [0.1], validation=validation, max_iter=2, directory=tmp_path)
+    X, y = problem.design.X.copy(), problem.labels.copy()
+    if change == "rows":
+        X[3, 2] += 1e-9
+    if change == "labels":
+        y[5] = (y[5] + 1) % 3
+    L = None if change == "penalty" else operators.gradient(6)
+    other = Problem.of(X, y, operator=L)
+    max_iter = 3 if change == "max_iter" else 2
+    with pytest.raises(ValueError, match="holds a sweep of other data or settings"):
+        sweep_rho_alpha(
+            other, [0.1], [0.1], validation=validation, max_iter=max_iter, directory=tmp_path
+        )
+    same = Problem.of(problem.design.X.copy(), problem.labels, operator=operators.gradient(6))
+    sweep_rho_alpha(same, [0.1], [0.1], validation=validation, max_iter=2, directory=tmp_path)
+
+
+def test_a_frame_and_a_picture(problems, tmp_path):
+    problem, validation, test = problems
+    sweep = sweep_rho_alpha(problem, RHOS, ALPHAS, validation=validation, test=test, max_iter=3)
+    assert len(sweep.to_frame()) == 24
+    figure = sweep.plot()
+    titles = [axis.get_title(loc="left") for axis in figure.axes]
+    assert titles[:3] == ["Validation accuracy", "Test accuracy", "Condition of ρXᵀX + αLᵀL"]
+    figure.savefig(tmp_path / "grid.png")
+
+
+def test_bad_grids(problems):
+    problem, validation, _ = problems
+    with pytest.raises(ValueError, match=r"rhos\[0\] must be positive, got -1"):
+        sweep_rho_alpha(problem, [-1], [1], validation=validation)
+    with pytest.raises(ValueError, match="alphas must hold at least one number, got none"):
+        sweep_rho_alpha(problem, [1], [], validation=validation)

@@ -1,0 +1,345 @@
+"""SoftmaxRegressionCV: folds are fits on their rows, choices are those of the scores."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.linear_model import LogisticRegressionCV
+from sklearn.metrics import balanced_accuracy_score, log_loss, make_scorer
+from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from admm_softmax import ADMM, SoftmaxRegression, SoftmaxRegressionCV
+from admm_softmax.design import DenseDesign
+from tests.problems import make
+
+ALPHAS = np.logspace(0, -3, 5)
+
+
+@pytest.mark.filterwarnings("ignore:The least populated class")
+@parametrize_with_checks([SoftmaxRegressionCV(alphas=3, cv=2)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def data(kind="dense"):
+    X, y = make(240, 8, 3, dtype=np.float32 if kind == "float32" else np.float64)
+    if kind == "sparse":
+        X = sp.csr_array(np.where(np.abs(X) > 0.7, X, 0.0))
+    if kind == "two classes":
+        y = np.array(["no", "yes"])[np.minimum(y, 1)]
+    if kind == "soft":
+        _, y = make(240, 8, 3, soft=True)
+    if kind == "wide":
+        X, y = make(60, 150, 3)
+    return X, y
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "sparse", "two classes", "soft", "wide"])
+def test_folds_are_fits_on_their_rows(kind):
+    X, y = data(kind)
+    tol = 1e-5 if kind == "float32" else 1e-7
+    folds = StratifiedKFold(4)
+    clf = SoftmaxRegressionCV(ALPHAS, cv=folds, tol=tol).fit(X, y)
+    labels = y if y.ndim == 1 else y.argmax(axis=1)
+    for f, (train, test) in enumerate(folds.split(X, labels)):
+        for a, alpha in enumerate(clf.alphas_):
+            alone = SoftmaxRegression(alpha, tol=tol).fit(X[train], y[train])
+            got = clf.coefs_paths_[f, a][:, :-1]
+            np.testing.assert_allclose(got, alone.coef_, atol=max(50 * tol / alpha, 1e-5))
+            log_p = alone.predict_log_proba(X[test])
+            C = y[test] if y.ndim == 2 else np.eye(len(clf.classes_))[
+                np.searchsorted(clf.classes_, y[test])
+            ]  # fmt: skip
+            expected = (C * log_p).sum(axis=1).mean()
+            assert clf.scores_[f, a] == pytest.approx(expected, abs=20 * tol / alpha)
+    best = clf.scores_.mean(axis=0).argmax()
+    assert clf.alpha_ == clf.alphas_[best]
+    whole = SoftmaxRegression(clf.alpha_, tol=tol).fit(X, y)
+    np.testing.assert_allclose(clf.coef_, whole.coef_, atol=max(50 * tol / clf.alpha_, 1e-5))
+    assert clf.status_ == "converged"
+
+
+def test_attributes_have_their_shapes():
+    X, y = data()
+    clf = SoftmaxRegressionCV(4, cv=3).fit(X, y)
+    assert clf.alphas_.shape == clf.Cs_.shape == (4,)
+    assert (np.diff(clf.alphas_) < 0).all()
+    assert clf.scores_.shape == clf.n_iter_.shape == (3, 4)
+    assert clf.coefs_paths_.shape == (3, 4, 3, 9)
+    np.testing.assert_allclose(clf.Cs_, 1 / (240 * clf.alphas_))
+    assert pytest.approx(1 / (240 * clf.alpha_)) == clf.C_
+    bare = SoftmaxRegressionCV(2, cv=3, fit_intercept=False).fit(X, y)
+    assert bare.coefs_paths_.shape == (3, 2, 3, 8)
+    two = SoftmaxRegressionCV(2, cv=3).fit(X, y > 0)
+    assert two.coefs_paths_.shape == (3, 2, 1, 9)
+    np.testing.assert_allclose(two.Cs_, 2 / (240 * two.alphas_))
+
+
+@pytest.mark.parametrize("kind", [3, 2])
+def test_agrees_with_scikit_learns(kind):
+    X, y = load_wine(return_X_y=True)
+    X, y = StandardScaler().fit_transform(X), np.minimum(y, kind - 1)
+    folds = list(StratifiedKFold(3).split(X, y))
+    Cs = np.array([0.01, 0.1, 1.0])
+    peer = LogisticRegressionCV(
+        Cs=Cs, cv=folds, scoring="neg_log_loss", tol=1e-8, max_iter=10_000,
+        l1_ratios=(0.0,), use_legacy_attributes=False,
+    ).fit(X, y)  # fmt: skip
+    # A fold's C weighs its own rows: scikit-learn's α is larger there by n / n_fold.
+    for f, (train, _) in enumerate(folds):
+        ours = SoftmaxRegressionCV(Cs=Cs * len(train) / len(X), cv=[folds[f]], tol=1e-8)
+        ours.fit(X, y)
+        np.testing.assert_allclose(ours.scores_[0], np.ravel(peer.scores_[f]), rtol=1e-5)
+    ours = SoftmaxRegressionCV(Cs=Cs, cv=folds, tol=1e-8).fit(X, y)
+    assert pytest.approx(peer.C_) == ours.C_
+    np.testing.assert_allclose(ours.coef_, peer.coef_, atol=1e-4)
+    np.testing.assert_allclose(ours.Cs_, Cs)
+    assert ours.score(X, y) == pytest.approx(peer.score(X, y), rel=1e-4)
+
+
+def test_validation_rows_instead_of_folds():
+    X, y = data()
+    train, val = np.arange(150), np.arange(150, 240)
+    clf = SoftmaxRegressionCV(ALPHAS).fit(X[train], y[train], X_val=X[val], y_val=y[val])
+    assert clf.scores_.shape == (1, 5)
+    for alpha, score in zip(clf.alphas_, clf.scores_[0], strict=True):
+        alone = SoftmaxRegression(alpha, tol=1e-7).fit(X[train], y[train])
+        assert score == pytest.approx(-log_loss(y[val], alone.predict_proba(X[val])), abs=1e-3)
+    np.testing.assert_array_equal(clf.coef_, clf.coefs_paths_[0, clf.scores_[0].argmax(), :, :-1])
+    weights = np.r_[np.ones(45), np.zeros(45)]
+    half = SoftmaxRegressionCV(ALPHAS).fit(
+        X[train], y[train], X_val=X[val], y_val=y[val], sample_weight_val=weights
+    )
+    other = SoftmaxRegressionCV(ALPHAS).fit(
+        X[train], y[train], X_val=X[val[:45]], y_val=y[val[:45]]
+    )
+    np.testing.assert_allclose(half.scores_, other.scores_, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "scoring", ["balanced_accuracy", "accuracy", None, make_scorer(balanced_accuracy_score)]
+)
+def test_scorings(scoring):
+    X, y = data()
+    folds = list(StratifiedKFold(3).split(X, y))
+    clf = SoftmaxRegressionCV(ALPHAS, cv=folds, scoring=scoring, tol=1e-7).fit(X, y)
+    for f, (train, test) in enumerate(folds):
+        alone = SoftmaxRegression(0.1779, tol=1e-7).fit(X[train], y[train])
+        assert alone.alpha == pytest.approx(clf.alphas_[1], rel=1e-3)
+        predicted = alone.predict(X[test])
+        if scoring in ("accuracy", None):
+            expected = (predicted == y[test]).mean()
+        else:
+            expected = balanced_accuracy_score(y[test], predicted)
+        assert clf.scores_[f, 1] == pytest.approx(expected, abs=1e-9)
+    if scoring in ("accuracy", None):
+        assert clf.score(X, y) == (clf.predict(X) == y).mean()
+    with_rows = SoftmaxRegressionCV(ALPHAS, scoring=scoring)
+    with_rows.fit(X[:150], y[:150], X_val=X[150:], y_val=y[150:])
+    assert with_rows.scores_.shape == (1, 5)
+
+
+def test_weights_count_in_fits_and_scores():
+    X, y = data()
+    twice = np.r_[np.arange(240), np.arange(80)]
+    folds = [(np.arange(120), np.arange(120, 240))]
+    repeated = [(np.r_[np.arange(120), 240 + np.arange(80)], np.arange(120, 240))]
+    weights = np.ones(240)
+    weights[:80] = 2.0
+    for scoring in ("neg_log_loss", "balanced_accuracy"):
+        settings = {"alphas": ALPHAS, "scoring": scoring, "tol": 1e-8}
+        weighted = SoftmaxRegressionCV(cv=folds, **settings).fit(X, y, weights)
+        plain = SoftmaxRegressionCV(cv=repeated, **settings).fit(X[twice], y[twice])
+        np.testing.assert_allclose(weighted.scores_, plain.scores_, atol=1e-5)
+        np.testing.assert_allclose(weighted.coef_, plain.coef_, atol=1e-4)
+    held_out = weights.copy()
+    held_out[120:160] = 0.0
+    without = SoftmaxRegressionCV(ALPHAS, cv=folds, tol=1e-8).fit(X, y, held_out)
+    other = [(np.arange(120), np.arange(160, 240))]
+    expected = SoftmaxRegressionCV(ALPHAS, cv=other, tol=1e-8).fit(X, y, weights)
+    np.testing.assert_allclose(without.scores_, expected.scores_, atol=1e-6)
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_class_weights_count_in_fits_and_not_in_scores(soft):
+    X, y = data("soft" if soft else "dense")
+    class_weight = {0: 1.0, 1: 3.0, 2: 0.5}
+    folds = list(StratifiedKFold(3).split(X, y.argmax(axis=1) if soft else y))
+    clf = SoftmaxRegressionCV([0.01], cv=folds, class_weight=class_weight, tol=1e-8).fit(X, y)
+    train, test = folds[0]
+    alone = SoftmaxRegression(0.01, class_weight=class_weight, tol=1e-8).fit(X[train], y[train])
+    C = y[test] if soft else np.eye(3)[y[test]]
+    expected = (C * alone.predict_log_proba(X[test])).sum(axis=1).mean()
+    assert clf.scores_[0, 0] == pytest.approx(expected, abs=1e-5)
+
+
+def test_without_a_refit_the_folds_are_averaged():
+    X, y = data()
+    clf = SoftmaxRegressionCV(ALPHAS, cv=3, refit=False).fit(X, y)
+    best = list(clf.alphas_).index(clf.alpha_)
+    np.testing.assert_allclose(clf.coef_, clf.coefs_paths_[:, best, :, :-1].mean(axis=0))
+    np.testing.assert_allclose(clf.intercept_, clf.coefs_paths_[:, best, :, -1].mean(axis=0))
+    assert clf.history_ is None
+
+
+def test_patience_leaves_weak_penalties_untried():
+    X, y = make(60, 40, 3, noise=3.0)
+    alphas = np.logspace(2, -5, 15)
+    whole = SoftmaxRegressionCV(alphas, cv=3).fit(X, y)
+    turn = whole.scores_.mean(axis=0).argmax()
+    clf = SoftmaxRegressionCV(alphas, cv=3, patience=2).fit(X, y)
+    assert len(clf.alphas_) == turn + 3 < 15
+    assert clf.scores_.shape == (3, turn + 3)
+    assert clf.alpha_ == whole.alpha_
+    np.testing.assert_array_equal(clf.coef_, whole.coef_)
+
+
+def test_the_gram_matrix_is_formed_once_for_all_folds(monkeypatch):
+    X, y = make(500, 20, 3)
+    rows = []
+    original = DenseDesign.gram
+
+    def counted(self, weights, dtype=np.float64):
+        rows.append(self.n_rows)
+        return original(self, weights, dtype)
+
+    monkeypatch.setattr(DenseDesign, "gram", counted)
+    SoftmaxRegressionCV(np.logspace(0, -4, 6), cv=5, tol=1e-6).fit(X, y)
+    assert rows == [500]
+    rows.clear()
+    # ADMM's W-steps want the folds' own matrices: down-dated, still each row once.
+    solver = ADMM(rho="auto", relaxation=1.7, start="smart")
+    SoftmaxRegressionCV([1e-1, 1e-2], cv=5, solver=solver, tol=1e-5).fit(X, y)
+    assert sum(rows) == 500
+
+
+def test_folds_share_reads(monkeypatch):
+    X, y = make(500, 20, 3)
+    reads = []
+    original = DenseDesign.fold_together
+
+    def counted(self, tasks):
+        reads.append(len(tasks))
+        return original(self, tasks)
+
+    monkeypatch.setattr(DenseDesign, "fold_together", counted)
+    SoftmaxRegressionCV(ALPHAS, cv=5, tol=1e-6).fit(X, y)
+    assert np.mean(reads) > 3
+
+
+@pytest.mark.parametrize("solver", ["admm", "newton-cg", "lbfgs"])
+def test_every_solver_takes_folds(solver):
+    X, y = data()
+    expected = SoftmaxRegressionCV(ALPHAS[:3], cv=3, tol=1e-7).fit(X, y)
+    clf = SoftmaxRegressionCV(ALPHAS[:3], cv=3, solver=solver, tol=1e-7).fit(X, y)
+    np.testing.assert_allclose(clf.scores_, expected.scores_, atol=1e-5)
+
+
+def test_groups_and_overlapping_folds():
+    X, y = data()
+    groups = np.arange(240) // 24
+    clf = SoftmaxRegressionCV(2, cv=GroupKFold(5)).fit(X, y, groups=groups)
+    assert clf.scores_.shape == (5, 2)
+    overlapping = ShuffleSplit(3, test_size=0.2, random_state=0)
+    assert SoftmaxRegressionCV(2, cv=overlapping, solver="admm").fit(X, y).scores_.shape == (3, 2)
+
+
+def test_a_fold_that_lacks_a_class():
+    X, y = data()
+    order = np.argsort(y, kind="stable")
+    pairs = [(order[: np.count_nonzero(y < 2)], order[np.count_nonzero(y < 2) :])]
+    clf = SoftmaxRegressionCV([0.1, 0.01], cv=pairs).fit(X, y)
+    assert np.isfinite(clf.scores_).all()
+    assert (clf.scores_ < -1).all()
+
+
+def test_it_is_an_estimator_like_any_other(tmp_path):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    clf = make_pipeline(StandardScaler().set_output(transform="pandas"), SoftmaxRegressionCV(3))
+    clf.fit(X, y.map({0: "setosa", 1: "versicolor", 2: "virginica"}))
+    assert set(clf.predict(X)) == {"setosa", "versicolor", "virginica"}
+    model = clf[-1]
+    assert list(model.feature_names_in_) == list(X.columns)
+    twin = pickle.loads(pickle.dumps(model))
+    Z = clf[0].transform(X)
+    np.testing.assert_array_equal(twin.predict_proba(Z), model.predict_proba(Z))
+    np.testing.assert_allclose(model.to_sklearn().predict_proba(Z), model.predict_proba(Z))
+    assert pytest.approx(model.C_) == model.to_sklearn().C
+    assert clone(model).get_params() == model.get_params()
+    assert isinstance(model.score(Z, pd.Series(clf.predict(X))), float)
+
+
+def test_the_same_bits_twice_and_for_any_number_of_threads():
+    X, y = data()
+    fits = [SoftmaxRegressionCV(ALPHAS, cv=3, n_threads=t).fit(X, y) for t in (1, 2, 2)]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(fits[0].coefs_paths_, other.coefs_paths_)
+        np.testing.assert_array_equal(fits[0].coef_, other.coef_)
+
+
+def test_soft_labels_are_scored_softly():
+    X, y = data("soft")
+    clf = SoftmaxRegressionCV([0.01], cv=3).fit(X, y)
+    expected = (y * clf.predict_log_proba(X)).sum(axis=1).mean()
+    assert clf.score(X, y) == pytest.approx(expected)
+    assert clf.score(X, y.argmax(axis=1)) != pytest.approx(expected)
+
+
+def test_a_picture():
+    X, y = data()
+    clf = SoftmaxRegressionCV(5, cv=3).fit(X, y)
+    figure = clf.plot()
+    titles = [axis.get_title(loc="left") for axis in figure.axes]
+    assert titles == ["Negative log loss", "Norm of each class's weights"]
+    assert len(figure.axes[0].lines) == 3 + 1 + 1 + 1  # folds, their key, the mean, the choice
+
+
+def test_fits_that_did_not_converge_are_reported_once():
+    X, y = data()
+    with pytest.warns(match="SoftmaxRegressionCV: 7 of 7 fits did not reach tol = 1.00e-12") as w:
+        SoftmaxRegressionCV([0.1, 0.01], cv=3, tol=1e-12, max_iter=3).fit(X, y)
+    assert len(w) == 1
+
+
+def test_progress(capsys, monkeypatch):
+    monkeypatch.setattr("admm_softmax.solvers.progress.SECONDS_BETWEEN_LINES", 0.0)
+    X, y = data()
+    SoftmaxRegressionCV([0.1, 0.01], cv=3, verbose=True).fit(X, y)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("1 of 2 penalties, alpha 1.00e-01: score -")
+    assert len(lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alphas": [1.0, -1.0]}, r"alphas\[1\] must be positive, got -1.0"),
+        ({"alphas": 0}, "alphas must be a number ≥ 1 or a list, got 0"),
+        ({"Cs": [1.0, 0.0]}, r"Cs\[1\] must be positive, got 0.0"),
+        ({"patience": 0}, "patience must be at least 1 or None, got 0"),
+        ({"scoring": "nothing"}, "'nothing' is not a valid scoring value|nothing"),
+        ({"solver": "magic"}, "solver must be one of"),
+    ],
+)
+def test_bad_settings(settings, message):
+    X, y = data()
+    with warnings.catch_warnings(), pytest.raises(ValueError, match=message):
+        SoftmaxRegressionCV(**settings).fit(X, y)
+
+
+def test_a_failed_fit_leaves_the_last_one_whole():
+    X, y = data()
+    clf = SoftmaxRegressionCV([0.1], cv=3).fit(X, y)
+    before = clf.coef_.copy()
+    clf.set_params(alphas=[-1.0])
+    with pytest.raises(ValueError, match="positive"):
+        clf.fit(X, y)
+    np.testing.assert_array_equal(clf.coef_, before)
