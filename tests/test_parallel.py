@@ -46,7 +46,7 @@ def test_nested_limits():
     with blas_threads(1):
         assert set(blas_limits()) == {1}
         with blas_threads(2):
-            assert set(blas_limits()) == {1}
+            assert set(blas_limits()) == {2}
         assert set(blas_limits()) == {1}
     assert blas_limits() == before
 

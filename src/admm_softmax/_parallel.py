@@ -43,31 +43,44 @@ def check_threads(n_threads: int | None) -> int:
 
 @contextmanager
 def blas_threads(n_threads: int) -> Iterator[None]:
-    """Limit BLAS to `n_threads` within the block.
+    """Limit BLAS to `n_threads` within the block; the innermost block decides.
 
     The limit belongs to the process. Where several Python threads are in such blocks at
-    once, the first in sets it and the last out restores it.
+    once, the last in decides for all, and the last out restores what was before.
+
+    BLAS's threads go on spinning for a while after their work, in the way of ours: so a run
+    of a solver limits BLAS to one, and only large factorisations and products ask for more.
     """
-    with _limit.lock:
-        if _limit.inside == 0:
-            _limit.restore = _controller().limit(limits=n_threads, user_api="blas")
-        _limit.inside += 1
+    mine = object()
+    _limit.enter(mine, n_threads)
     try:
         yield
     finally:
-        with _limit.lock:
-            _limit.inside -= 1
-            if _limit.inside == 0:
-                _limit.restore.restore_original_limits()
+        _limit.leave(mine)
 
 
 class _Limit:
-    """How many blocks are limiting BLAS, and what undoes it."""
+    """The blocks that limit BLAS, in the order in which they were entered."""
 
     def __init__(self) -> None:
         self.lock = Lock()
-        self.inside = 0
-        self.restore: Any = None
+        self.inside: dict[object, int] = {}
+        self.original: Any = None
+
+    def enter(self, block: object, n_threads: int) -> None:
+        with self.lock:
+            limiter = _controller().limit(limits=n_threads, user_api="blas")
+            if not self.inside:
+                self.original = limiter
+            self.inside[block] = n_threads
+
+    def leave(self, block: object) -> None:
+        with self.lock:
+            del self.inside[block]
+            if self.inside:
+                _controller().limit(limits=next(reversed(self.inside.values())), user_api="blas")
+            else:
+                self.original.restore_original_limits()
 
 
 _limit = _Limit()

@@ -11,7 +11,6 @@ from scipy.linalg import blas
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count
-from admm_softmax._parallel import blas_threads
 from admm_softmax.problem import Point, Problem
 from admm_softmax.solvers.base import Chainable, Iterate, measured_at, start_at
 from admm_softmax.solvers.line_search import Plateau, Rule, search
@@ -145,18 +144,16 @@ def _two_loop(gradient: Array, pairs: deque[_Pair], base: Preconditioner) -> Arr
         return base.apply(gradient)
     q = np.array(gradient, order="C")
     weights = []
-    with blas_threads(1):  # waking threads costs more than such short sums
-        for pair in reversed(pairs):
-            weight = pair.inverse * float(np.vdot(pair.s, q))
-            weights.append(weight)
-            _add(q, -weight, pair.y)
+    for pair in reversed(pairs):
+        weight = pair.inverse * float(np.vdot(pair.s, q))
+        weights.append(weight)
+        _add(q, -weight, pair.y)
     last, K = pairs[-1], q.shape[1]
     both = base.apply(np.concatenate([q, last.y], axis=1))
-    with blas_threads(1):
-        r = np.array(both[:, :K], order="C")
-        r /= last.inverse * float(np.vdot(last.y, both[:, K:]))
-        for pair, weight in zip(pairs, reversed(weights), strict=True):
-            _add(r, weight - pair.inverse * float(np.vdot(pair.y, r)), pair.s)
+    r = np.array(both[:, :K], order="C")
+    r /= last.inverse * float(np.vdot(last.y, both[:, K:]))
+    for pair, weight in zip(pairs, reversed(weights), strict=True):
+        _add(r, weight - pair.inverse * float(np.vdot(pair.y, r)), pair.s)
     return r
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count, check_real
+from admm_softmax._parallel import blas_threads
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.base import Iterate, Solver, measure
 from admm_softmax.solvers.history import History
@@ -81,7 +82,7 @@ def run(
     iterator = solver.iterates(problem, W0)
     status = Status.ITERATION_LIMIT
     seconds = 0.0
-    with Progress(verbose, max_iter) as progress:
+    with blas_threads(1), Progress(verbose, max_iter) as progress:
         try:
             for iteration in range(1, max_iter + 1):
                 iterate, spent = _timed_next(iterator)

@@ -1,4 +1,4 @@
-"""L Lᵀ W = B for few columns of B: each solve reads the triangle once, as fast as it arrives.
+"""L Lᵀ W = B for few columns of B: each thread reads the triangle once, as fast as it arrives.
 
 The rows of L are taken in panels. Left of a panel's diagonal block stand thin products,
 L[J, :J] Y on the way down and L[J, :J]ᵀ W_J on the way up; the block itself is small and
@@ -19,7 +19,7 @@ from admm_softmax.kernels.compiled.thin import add_transpose_product, aligned, l
 #: Rows in a panel.
 PANEL = 64
 #: Columns that one thread takes: half of them, within these bounds.
-FEWEST, MOST = 5, 16
+FEWEST, MOST = 5, 64
 
 
 def solve(L: Any, B: Array, n_threads: int) -> Array:

@@ -21,9 +21,6 @@ Precision: TypeAlias = Literal["auto", "single", "double"]
 #: of one more read of X), and below which it is not worth correcting.
 CORRECTED_BELOW, SMALLEST_CONDITION = 1e-12, 16 * EPS
 
-#: Up to so many columns our triangular solves beat BLAS.
-THIN_COLUMNS = 24
-
 #: Single precision moves the eigenvalues of D H D by about 1e-4. The penalty must hold all
 #: of them this far from zero before "auto" trusts it.
 SAFE_FLOOR = 1e-2
@@ -144,7 +141,7 @@ class CholeskyStep:
         """H⁻¹R, as good as the factor is."""
         scale = self.scale[:, None]
         d, K = R.shape
-        if K <= THIN_COLUMNS and repays_compiling(d, d * d // 2, K):
+        if repays_compiling(d, d * d // 2, K):
             from admm_softmax.kernels.compiled import triangular  # noqa: PLC0415  (loads Numba)
 
             return np.asarray(triangular.solve(self.R.T, R * scale, self.n_threads) * scale)
