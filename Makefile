@@ -4,10 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types imports unit bench bench-full bench-kernels clean
+.PHONY: demo reproduce test lint types imports unit bench bench-full bench-kernels clean
 
 demo: $(STAMP) ## train on digits, compare with scikit-learn, write plots and a report
 	$(BIN)/admm-softmax demo --out demo-output
+
+reproduce: $(STAMP) ## the paper's experiments: about three hours; BUDGET=60 SEEDS=1 for a quick look
+	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/admm-softmax reproduce all --budget $(or $(BUDGET),300) --seeds $(or $(SEEDS),3)
 
 test: lint types imports unit ## everything that CI checks
 

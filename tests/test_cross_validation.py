@@ -314,7 +314,7 @@ def test_progress(capsys, monkeypatch):
     X, y = data()
     SoftmaxRegressionCV([0.1, 0.01], cv=3, verbose=True).fit(X, y)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("1 of 2 penalties, alpha 1.00e-01: score -")
+    assert lines[0].startswith("path 3 of 6: alpha 1.00e-01, score -")
     assert len(lines) == 2
 
 

@@ -1,4 +1,4 @@
-"""The command line: `admm-softmax demo` and `admm-softmax data fetch`."""
+"""The command line: `admm-softmax demo`, `data fetch` and `reproduce`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import admm_softmax
 from admm_softmax import datasets
@@ -28,30 +28,85 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     fetch.add_argument("name", choices=[*datasets.NAMES, "all"])
     fetch.add_argument("--data-dir", type=Path, help="a folder that may have the files already")
+    _add_reproduce(commands)
     options = parser.parse_args(arguments)
     if options.command == "demo":
         return _demo(options.out)
+    if options.command == "reproduce":
+        return _reproduce(options)
     names = datasets.NAMES if options.name == "all" else (options.name,)
     return _fetch(names, options.data_dir)
 
 
+def _add_reproduce(commands: Any) -> None:
+    parser = commands.add_parser("reproduce", help="the paper's experiments, tables and figures")
+    parser.add_argument("name", choices=["mnist", "cifar10", "all"])
+    parser.add_argument("--out", type=Path, default=Path("reproduction"), help="folder to write to")
+    parser.add_argument("--budget", type=float, default=300.0, help="seconds a method and seed")
+    parser.add_argument("--seeds", type=int, default=3, help="draws of filters and splits")
+    parser.add_argument(
+        "--authors-split",
+        action="store_true",
+        help="MNIST with most validation images left among the training images",
+    )
+    parser.add_argument(
+        "--grid-rows",
+        type=int,
+        default=10_000,
+        help="training rows of CIFAR-10's grid over alpha and rho; 0 leaves it out",
+    )
+    parser.add_argument("--data-dir", help="a folder that may have the data already")
+    parser.add_argument("--quiet", action="store_true", help="no progress bars")
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    from rich.console import Console  # noqa: PLC0415  (the experiments load Matplotlib)
+
+    from admm_softmax.experiments.reproduce import Options, reproduce  # noqa: PLC0415
+    from admm_softmax.experiments.story import comparison, write_report  # noqa: PLC0415
+
+    console = Console()
+    results = []
+    for name in ("mnist", "cifar10") if options.name == "all" else (options.name,):
+        settings = Options(
+            budget=options.budget,
+            seeds=options.seeds,
+            leaky=options.authors_split and name == "mnist",
+            grid_rows=options.grid_rows if name == "cifar10" else 0,
+            data_dir=options.data_dir,
+            verbose=not options.quiet,
+        )
+        results.append(reproduce(name, options.out / name, settings))
+        table = comparison(results[-1])
+        console.print(_table(results[-1].setting.title, table.columns[:5], table.rows))
+    page = write_report(results, options.out)
+    console.print(f"Figures and report: {page}", highlight=False)
+    return 0
+
+
 def _demo(out: Path) -> int:
     from rich.console import Console  # noqa: PLC0415  (the experiments load Matplotlib)
-    from rich.table import Table  # noqa: PLC0415
 
     from admm_softmax.experiments.digits import run_demo  # noqa: PLC0415
 
     rows, page = run_demo(out)
-    table = Table(title="Digits: the same split, the same penalty")
-    for column in ("method", "seconds", "iter.", "objective", "test loss", "accuracy"):
-        justify: Literal["left", "right"] = "left" if column == "method" else "right"
-        table.add_column(column, justify=justify, no_wrap=True)
-    for row in rows:
-        table.add_row(*row.cells())
+    columns = ["method", "seconds", "iter.", "objective", "test loss", "accuracy"]
+    title = "Digits: the same split, the same penalty"
     console = Console()
-    console.print(table)
+    console.print(_table(title, columns, [row.cells() for row in rows]))
     console.print(f"Plots and report: {page}", highlight=False)
     return 0
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(title=title)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row[: len(columns)])
+    return table
 
 
 def _fetch(names: Sequence[str], data_dir: Path | None) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from admm_softmax import ADMM, LBFGS, SGD, NewtonCG, Problem, operators, run
+from admm_softmax import ADMM, LBFGS, SGD, HessianLBFGS, NewtonCG, Problem, operators, run
 from admm_softmax.solvers.least_squares import PCG, Breakdown
 from tests.problems import make, minimum
 
@@ -17,6 +17,7 @@ SOLVERS = {
     "admm then newton": TUNED.then(NewtonCG(100, None, preconditioner="gram")),
     "lbfgs": LBFGS(20, "gram"),
     "newton": NewtonCG(100, None, preconditioner="gram"),
+    "paper's lbfgs": HessianLBFGS(10, 200, 1e-6),
     "sgd": SGD(
         1.0, batch_size=10**6, momentum=0.98, nesterov=True, preconditioner="gram", restart=True
     ),
@@ -98,6 +99,7 @@ def test_float32_meets_within_single_precision(name):
 EVERY = {
     **SOLVERS,
     "paper's newton": NewtonCG(),
+    "paper's lbfgs": HessianLBFGS(),
     "plain lbfgs": LBFGS(),
     "armijo lbfgs": LBFGS(line_search="armijo"),
     "jacobi lbfgs": LBFGS(preconditioner="jacobi"),

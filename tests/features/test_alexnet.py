@@ -3,7 +3,6 @@
 import pickle
 import subprocess
 import sys
-import types
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from admm_softmax.datasets import DatasetError
 from admm_softmax.features import AlexNetPool5, alexnet, cache
 
 SHAPES = [(64, 3, 11, 11), (192, 64, 5, 5), (384, 192, 3, 3), (256, 384, 3, 3), (256, 256, 3, 3)]
@@ -118,11 +118,12 @@ def test_bits_do_not_depend_on_threads(weights):
 
 
 @pytest.mark.usefixtures("torch")
-def test_progress_is_shown_if_asked(weights, capsys):
+def test_progress_is_shown_if_asked(weights, capsys, monkeypatch):
+    monkeypatch.setattr("admm_softmax.solvers.progress.SECONDS_BETWEEN_LINES", 0.0)
     AlexNetPool5(weights).fit_transform(photos(1))
     assert capsys.readouterr() == ("", "")
     AlexNetPool5(weights, verbose=True).fit_transform(photos(1))
-    assert "AlexNet" in capsys.readouterr().err
+    assert "AlexNet 1 of 1" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("torch")
@@ -147,9 +148,7 @@ def test_clones_and_pickles(weights):
 
 @pytest.mark.usefixtures("torch")
 def test_weights_come_from_the_data_sets_by_default(weights, monkeypatch):
-    datasets = types.ModuleType("admm_softmax.datasets")
-    datasets.alexnet_weights = lambda: weights
-    monkeypatch.setitem(sys.modules, "admm_softmax.datasets", datasets)
+    monkeypatch.setattr("admm_softmax.features.alexnet.alexnet_weights", lambda: weights)
     np.testing.assert_array_equal(
         AlexNetPool5().fit_transform(photos(1)), AlexNetPool5(weights).fit_transform(photos(1))
     )
@@ -235,17 +234,12 @@ def test_missing_torch_is_named(weights, monkeypatch):
         AlexNetPool5(weights).fit_transform(photos())
 
 
-@pytest.mark.parametrize("broken", ["module", "file"])
-def test_missing_weights_are_named(monkeypatch, broken):
+def test_missing_weights_are_named(monkeypatch):
     def alexnet_weights():
-        raise OSError("no such file")
+        raise DatasetError("no such file")
 
-    datasets = types.ModuleType("admm_softmax.datasets")
-    datasets.alexnet_weights = alexnet_weights
-    monkeypatch.setitem(
-        sys.modules, "admm_softmax.datasets", None if broken == "module" else datasets
-    )
-    with pytest.raises(RuntimeError, match=r"no pre-trained weights.*give it `weights`"):
+    monkeypatch.setattr("admm_softmax.features.alexnet.alexnet_weights", alexnet_weights)
+    with pytest.raises(RuntimeError, match=r"no pre-trained weights: give it `weights`"):
         AlexNetPool5().fit_transform(photos())
 
 

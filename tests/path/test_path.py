@@ -200,7 +200,7 @@ def test_progress_off_a_terminal(capsys, monkeypatch):
     X, y = make(100, 5, 3)
     softmax_path(X[:50], y[:50], [1.0, 0.1], X_val=X[50:], y_val=y[50:], verbose=True)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("alpha 1.00e+00: objective")
+    assert lines[0].startswith("path 1 of 2: alpha 1.00e+00, objective")
     assert "validation" in lines[1]
 
 

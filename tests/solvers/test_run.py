@@ -241,7 +241,7 @@ def test_progress_elsewhere_is_a_few_lines(monkeypatch):
         progress.update(RECORD)
         progress.finish("converged", RECORD)
     assert console.file.getvalue().splitlines() == [
-        "iteration 3: objective 0.5, gradient 1.0e-03, validation 90.00 %",
+        "iteration 1 of 10: objective 0.5, gradient 1.0e-03, validation 90.00 %",
         "converged after 3 iterations: objective 0.5, gradient 1.0e-03, validation 90.00 %",
     ]
 

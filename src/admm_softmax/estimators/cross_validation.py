@@ -191,11 +191,8 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
 
             def visit(alpha: float, results: list[Result]) -> bool:
                 scores.append(judge(fitter, [result.W for result in results]))
-                bar.advance(
-                    f"alpha {alpha:.2e}: score {scores[-1].mean():.6g}",
-                    len(training),
-                    f"{len(scores)} of {len(alphas)} penalties, ",
-                )
+                words = f"alpha {alpha:.2e}, score {scores[-1].mean():.6g}"
+                bar.advance(words, len(training))
                 return has_turned([float(s.mean()) for s in scores], self.patience)
 
             path = follow(fitter, training, alphas, visit)

@@ -111,7 +111,7 @@ tol, n_threads, random_state
 
         def visit(alpha: float, results: list[Result]) -> bool:
             (result,) = results
-            words = f"alpha {alpha:.2e}: objective {result.iterate.objective:.6g}"
+            words = f"alpha {alpha:.2e}, objective {result.iterate.objective:.6g}"
             if validation is not None:
                 figures.append(validation.evaluate(result.W))
                 words += f", validation {100 * figures[-1].accuracy:.2f} %"

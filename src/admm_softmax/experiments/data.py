@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from admm_softmax import operators
-from admm_softmax.datasets.images import Folder, load_mnist
-from admm_softmax.features import RandomConvolution
+from admm_softmax.datasets import alexnet_weights
+from admm_softmax.datasets.images import Folder, load_cifar10, load_mnist
+from admm_softmax.features import AlexNetPool5, RandomConvolution, standardize_examples
 
 Rows = NDArray[np.intp]
 
@@ -38,25 +39,26 @@ class Data:
 def split_rows(
     labels: NDArray[np.intp], seed: int = 0, *, leaky: bool = False
 ) -> tuple[Rows, Rows]:
-    """50,000 rows of MNIST, of which the first 1,000 of each class validate; the rest train.
+    """50,000 rows of MNIST, of which 1,000 of each class validate and the rest train.
 
-    Seed 0 takes the rows in their order, any other shuffles them first. `leaky` repeats the
-    authors' code: the validation rows are deleted from the training rows class by class,
-    at places that were counted before the first deletion and no longer hold by then, so that
-    most validation rows stay among the training rows.
+    Seed 0 takes the rows, and the first 1,000, in their order; any other shuffles them.
+    `leaky` repeats the authors' code: the validation rows, drawn at random, are deleted from
+    the training rows class by class, at places that were counted before the first deletion
+    and no longer hold by then, so that most of them stay.
     """
-    order = np.arange(len(labels))
-    if seed:
-        np.random.default_rng(seed).shuffle(order)
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(labels)) if seed else np.arange(len(labels))
     order = order[:50_000]
-    places = [np.flatnonzero(labels[order] == k)[:1000] for k in range(10)]
-    validation = order[np.concatenate(places)]
+    of_class = [np.flatnonzero(labels[order] == k) for k in range(10)]
     if not leaky:
+        validation = order[np.concatenate([places[:1000] for places in of_class])]
         return np.setdiff1d(order, validation, assume_unique=True), validation
+    # Not from the last 10,000: places there would not exist any more after ten deletions.
+    drawn = [random.choice(places[places < 40_000], 1000, replace=False) for places in of_class]
     train = order
-    for place in places:
-        train = np.delete(train, place)
-    return train, validation
+    for places in drawn:
+        train = np.delete(train, places)
+    return train, order[np.concatenate(drawn)]
 
 
 def mnist(seed: int = 0, *, leaky: bool = False, data_dir: Folder = None) -> Data:
@@ -78,6 +80,38 @@ def mnist(seed: int = 0, *, leaky: bool = False, data_dir: Folder = None) -> Dat
         part(images.train_images[validation], images.train_labels[validation]),
         part(images.test_images, images.test_labels),
         _with_intercept(operators.per_channel(maps, 9)) / 7056,
+    )
+
+
+def cifar10(
+    seed: int = 0,
+    *,
+    data_dir: Folder = None,
+    cache_dir: Folder = None,
+    verbose: bool = False,
+) -> Data:
+    """CIFAR-10 as AlexNet sees it: 40,000, 10,000 and 10,000 standardised rows of 9216.
+
+    Batches 1 to 4 train and batch 5 validates with seed 0; any other shuffles the five. The
+    features of all images are kept in `cache_dir`.
+    """
+    images = load_cifar10(data_dir=data_dir)
+    network = AlexNetPool5(alexnet_weights(data_dir=data_dir), cache_dir=cache_dir, verbose=verbose)
+    X = standardize_examples(network.fit_transform(images.train_images), copy=False)
+    order = np.arange(len(X))
+    if seed:
+        np.random.default_rng(seed).shuffle(order)
+    train, validation = np.sort(order[:40_000]), np.sort(order[40_000:])
+    maps = operators.laplacian((6, 6), spacing=1 / 6)
+    return Data(
+        "cifar10",
+        Part(X[train], images.train_labels[train]),
+        Part(X[validation], images.train_labels[validation]),
+        Part(
+            standardize_examples(network.transform(images.test_images), copy=False),
+            images.test_labels,
+        ),
+        _with_intercept(operators.per_channel(maps, 256)) / 9216,
     )
 
 

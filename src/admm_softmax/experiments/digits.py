@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from admm_softmax.estimators import SoftmaxRegression
 from admm_softmax.problem import Problem
 from admm_softmax.report.figures import confusion, digits_and_predictions, weight_images
-from admm_softmax.report.page import Figure, Page, Table, write_page
+from admm_softmax.report.page import Figure, Page, Section, Table, write_page
 from admm_softmax.solvers import ADMM
 
 #: Weak regularisation that both libraries are given.
@@ -63,8 +63,7 @@ def run_demo(out: Path, *, repeats: int = 3) -> tuple[list[Row], Path]:
     page = Page(
         title="Digits: softmax regression against scikit-learn",
         summary=_summary(rows, split),
-        table=_table(rows),
-        figures=figures,
+        sections=[Section(tables=[_table(rows)], figures=figures)],
     )
     return rows, write_page(page, out / "report.html")
 

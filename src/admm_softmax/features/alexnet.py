@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,8 +15,10 @@ from numpy.typing import NDArray
 
 from admm_softmax._checks import check_count
 from admm_softmax._parallel import check_threads, ordered_map
+from admm_softmax.datasets import DatasetError, alexnet_weights
 from admm_softmax.features import cache
 from admm_softmax.features.images import ImageTransformer, Shape
+from admm_softmax.solvers.progress import Bar
 
 _MEAN = np.array((0.485, 0.456, 0.406), np.float32)
 _STD = np.array((0.229, 0.224, 0.225), np.float32)
@@ -160,10 +161,10 @@ class AlexNetPool5(ImageTransformer):
             with torch.inference_mode():
                 maps = _pool5(torch, _input(torch, images[batch]), tensors)
             features[batch] = maps.numpy()
-            advance(len(maps))
+            bar.advance(by=len(maps))
 
         batches = [slice(start, start + step) for start in range(0, len(images), step)]
-        with _same_threads(torch), _progress(len(images), bool(self.verbose)) as advance:
+        with _same_threads(torch), Bar(bool(self.verbose), "AlexNet", len(images)) as bar:
             ordered_map(compute, batches, check_threads(self.n_threads))
         return features.reshape(len(images), -1)
 
@@ -223,12 +224,11 @@ def _check_weights(weights: Any) -> list[NDArray[np.float32]]:
 
 def _pretrained() -> Mapping[str, Any]:
     try:
-        weights: Mapping[str, Any] = import_module("admm_softmax.datasets").alexnet_weights()
-    except Exception as error:
+        return alexnet_weights()
+    except DatasetError as error:
         raise RuntimeError(
-            f"AlexNetPool5 found no pre-trained weights ({error}): give it `weights`, ten arrays"
+            f"AlexNetPool5 found no pre-trained weights: give it `weights`, ten arrays.\n{error}"
         ) from error
-    return weights
 
 
 def _torch() -> Any:
@@ -251,17 +251,3 @@ def _same_threads(torch: Any) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-@contextmanager
-def _progress(total: int, verbose: bool) -> Iterator[Callable[[int], None]]:
-    """A bar on the terminal if verbose; yields what advances it."""
-    if not verbose:
-        yield lambda count: None
-        return
-    from rich.console import Console  # noqa: PLC0415  (not needed unless verbose)
-    from rich.progress import Progress  # noqa: PLC0415
-
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task("AlexNet", total=total)
-        yield lambda count: bar.advance(task, count)

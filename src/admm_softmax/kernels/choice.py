@@ -7,8 +7,8 @@ from __future__ import annotations
 COMPILED_FROM_PRODUCTS = 30_000_000
 COMPILED_FROM_SCORES = 200_000
 
-#: Up to so many classes, as far as was measured, our thin products beat BLAS.
-FUSED_CLASSES = 1000
+#: Up to so many classes our thin products beat BLAS.
+FUSED_CLASSES = 500
 
 
 def repays_compiling(n_rows: int, entries: int, n_classes: int) -> bool:

@@ -167,7 +167,7 @@ def sweep_rho_alpha(
                 cells[cell.rho, cell.alpha] = cell
                 store.add(asdict(cell))
             words = f"rho {batch[-1][0]:.1e}, alpha {batch[-1][1]:.1e}"
-            bar.advance(words, len(batch), f"{len(cells)} of {len(wanted)} cells: ")
+            bar.advance(words, len(batch))
     return Sweep(
         rho_values,
         alpha_values,

@@ -1,4 +1,4 @@
-"""One self-contained HTML page: text, a table, figures embedded as images."""
+"""One self-contained HTML page: text, tables, figures embedded as images."""
 
 from __future__ import annotations
 
@@ -48,13 +48,22 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Section:
+    """Paragraphs, tables and figures under a heading, or under none."""
+
+    heading: str = ""
+    paragraphs: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Page:
     """What a report says."""
 
     title: str
     summary: str
-    table: Table
-    figures: list[Figure] = field(default_factory=list)
+    sections: list[Section]
 
 
 def write_page(page: Page, path: Path) -> Path:
@@ -63,13 +72,14 @@ def write_page(page: Page, path: Path) -> Path:
         loader=PackageLoader("admm_softmax.report"), autoescape=True, undefined=StrictUndefined
     )
     html = environment.get_template("page.html").render(
-        page=page, versions=_versions(), today=date.today().isoformat()
+        page=page, versions=describe_versions(), today=date.today().isoformat()
     )
     path.write_text(html, encoding="utf-8")
     return path
 
 
-def _versions() -> str:
+def describe_versions() -> str:
+    """What this ran on, in a line."""
     modules = {
         "admm-softmax": admm_softmax,
         "scikit-learn": sklearn,

@@ -3,6 +3,7 @@
 from admm_softmax.solvers.admm import ADMM
 from admm_softmax.solvers.base import Iterate, Solver
 from admm_softmax.solvers.chain import Chain
+from admm_softmax.solvers.hessian_lbfgs import HessianLBFGS
 from admm_softmax.solvers.history import History
 from admm_softmax.solvers.lbfgs import LBFGS
 from admm_softmax.solvers.loop import Result, run
@@ -15,6 +16,7 @@ __all__ = [
     "LBFGS",
     "SGD",
     "Chain",
+    "HessianLBFGS",
     "History",
     "Iterate",
     "NewtonCG",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg import blas
@@ -68,7 +69,7 @@ class LBFGS(Chainable):
             seed=self.seed,
             refresh=REFRESH,
         )
-        pairs: deque[_Pair] = deque(maxlen=self.memory)
+        pairs: deque[Pair] = deque(maxlen=self.memory)
         plateau = Plateau(problem.design.dtype.itemsize)
         first = self._first_step(problem, point, base)
         while True:
@@ -79,7 +80,7 @@ class LBFGS(Chainable):
                 pairs.clear()
                 new, length = self._step(problem, point, pairs, base, 1.0)
             if new is not None:
-                pair = _Pair.between(point, new)
+                pair = Pair.between(point, new)
                 if pair is not None:
                     pairs.append(pair)
                 point = new
@@ -107,14 +108,14 @@ class LBFGS(Chainable):
         self,
         problem: Problem,
         point: Point,
-        pairs: deque[_Pair],
+        pairs: deque[Pair],
         base: Preconditioner,
         first: float,
     ) -> tuple[Point | None, float]:
         return search(
             problem.at,
             point,
-            -_two_loop(point.gradient, pairs, base),
+            -two_loop(point.gradient, pairs, partial(_scaled, base, pairs)),
             rule=self.line_search,
             first=first,
             itemsize=problem.design.dtype.itemsize,
@@ -122,14 +123,17 @@ class LBFGS(Chainable):
 
 
 @dataclass(frozen=True)
-class _Pair:
+class Pair:
+    """A step s = W⁺ − W and the change y = ∇F⁺ − ∇F of the gradient over it."""
+
     s: Array
     y: Array
     #: 1 / sᵀy
     inverse: float
 
     @classmethod
-    def between(cls, old: Point, new: Point) -> _Pair | None:
+    def between(cls, old: Point, new: Point) -> Pair | None:
+        """The pair of two points; None where rounding has spoilt it."""
         s, y = new.W - old.W, new.gradient - old.gradient
         product = float(np.vdot(s, y))
         # F is convex, so sᵀy > 0 but for rounding.
@@ -138,22 +142,28 @@ class _Pair:
         return cls(s, y, 1.0 / product)
 
 
-def _two_loop(gradient: Array, pairs: deque[_Pair], base: Preconditioner) -> Array:
-    """B⁻¹∇F by the two-loop recursion around γ P⁻¹, γ = sᵀy / yᵀP⁻¹y of the last pair."""
-    if not pairs:
-        return base.apply(gradient)
+def two_loop(gradient: Array, pairs: deque[Pair], inner: Callable[[Array], Array]) -> Array:
+    """B⁻¹∇F by the two-loop recursion around `inner`, the inverse that the pairs correct."""
     q = np.array(gradient, order="C")
     weights = []
     for pair in reversed(pairs):
         weight = pair.inverse * float(np.vdot(pair.s, q))
         weights.append(weight)
         _add(q, -weight, pair.y)
+    r = inner(q)
+    for pair, weight in zip(pairs, reversed(weights), strict=True):
+        _add(r, weight - pair.inverse * float(np.vdot(pair.y, r)), pair.s)
+    return r
+
+
+def _scaled(base: Preconditioner, pairs: deque[Pair], q: Array) -> Array:
+    """γ P⁻¹q, with γ = sᵀy / yᵀP⁻¹y of the last pair."""
+    if not pairs:
+        return base.apply(q)
     last, K = pairs[-1], q.shape[1]
     both = base.apply(np.concatenate([q, last.y], axis=1))
     r = np.array(both[:, :K], order="C")
     r /= last.inverse * float(np.vdot(last.y, both[:, K:]))
-    for pair, weight in zip(pairs, reversed(weights), strict=True):
-        _add(r, weight - pair.inverse * float(np.vdot(pair.y, r)), pair.s)
     return r
 
 

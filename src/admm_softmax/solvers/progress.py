@@ -17,7 +17,7 @@ class Bar:
 
     def __init__(self, enabled: bool, label: str, total: int, console: Any = None) -> None:
         self.enabled = enabled
-        self.label, self.total = label, total
+        self.label, self.total, self.done = label, total, 0
         self._console = console
         self._bar: Any = None
         self._last_line = time.monotonic()
@@ -48,17 +48,14 @@ class Bar:
             self._bar.start()
         return self
 
-    def advance(self, words: str, by: int = 1, count: str = "") -> None:
-        """Move on, with words to show beside the bar.
-
-        Off a terminal they make a line, after the `count` that the bar would have shown; but
-        not more often than every few seconds.
-        """
+    def advance(self, words: str = "", by: int = 1) -> None:
+        """Move on, with words to show beside the bar; elsewhere a line every few seconds."""
+        self.done += by
         if self._bar is not None:
             self._bar.update(self._task, advance=by, description=words)
         elif self.enabled and time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
-            self.say(f"{count}{words}")
+            self.say(f"{self.label} {self.done} of {self.total}" + (f": {words}" if words else ""))
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -79,12 +76,12 @@ class Progress(Bar):
     """The bar of one run, fed with one history record an iteration."""
 
     def __init__(self, enabled: bool, max_iter: int, console: Any = None) -> None:
-        super().__init__(enabled, "softmax", max_iter, console)
+        super().__init__(enabled, "iteration", max_iter, console)
 
     def update(self, record: Mapping[str, float]) -> None:
         """Show one iteration."""
         if self.enabled:
-            self.advance(_words(record), count=f"iteration {record['iteration']:.0f}: ")
+            self.advance(_words(record))
 
     def finish(self, status: str, record: Mapping[str, float]) -> None:
         """Say how it ended."""
