@@ -78,7 +78,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         )
         results.append(reproduce(name, options.out / name, settings))
         table = comparison(results[-1])
-        console.print(_table(results[-1].setting.title, table.columns[:5], table.rows))
+        console.print(_table(results[-1].setting.title, table.columns[:4], table.rows))
     page = write_report(results, options.out)
     console.print(f"Figures and report: {page}", highlight=False)
     return 0
