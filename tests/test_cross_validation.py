@@ -11,12 +11,12 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.metrics import balanced_accuracy_score, log_loss, make_scorer
-from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import GroupKFold, LeaveOneOut, ShuffleSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from admm_softmax import ADMM, SoftmaxRegression, SoftmaxRegressionCV
+from admm_softmax import ADMM, SGD, SoftmaxRegression, SoftmaxRegressionCV
 from admm_softmax.design import DenseDesign
 from tests.problems import make
 
@@ -343,3 +343,53 @@ def test_a_failed_fit_leaves_the_last_one_whole():
     with pytest.raises(ValueError, match="positive"):
         clf.fit(X, y)
     np.testing.assert_array_equal(clf.coef_, before)
+
+
+def test_an_undefined_score_does_not_win():
+    X, y = data()
+
+    def scorer(estimator, X, y):
+        size = float(np.abs(estimator.coef_).max())
+        return np.nan if size > 0.5 else size
+
+    clf = SoftmaxRegressionCV(ALPHAS, cv=3, scoring=scorer).fit(X, y)
+    assert np.isnan(clf.scores_).any()
+    assert np.isfinite(clf.scores_.mean(axis=0)[list(clf.alphas_).index(clf.alpha_)])
+    with pytest.raises(ValueError, match="every score is NaN"):
+        SoftmaxRegressionCV([0.1], cv=3, scoring=lambda *_: np.nan).fit(X, y)
+
+
+def test_frames_to_validate_on_and_scalar_weights_with_any_scoring():
+    X, y = data()
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(8)])
+    clf = SoftmaxRegressionCV(ALPHAS, scoring="f1_macro")
+    clf.fit(frame[:150], y[:150], X_val=frame[150:], y_val=y[150:])
+    bare = SoftmaxRegressionCV(ALPHAS, scoring="f1_macro")
+    bare.fit(X[:150], y[:150], X_val=X[150:], y_val=y[150:])
+    np.testing.assert_array_equal(clf.scores_, bare.scores_)
+    weighted = SoftmaxRegressionCV(ALPHAS, cv=3, scoring="f1_macro").fit(X, y, 2.0)
+    assert weighted.scores_.shape == (3, 5)
+
+
+def test_a_class_without_weight_does_not_stop_the_scores():
+    X, y = load_iris(return_X_y=True)
+    pairs = [(np.arange(50, 150), np.arange(50))]
+    clf = SoftmaxRegressionCV([0.1], cv=pairs, class_weight={0: 0, 1: 1, 2: 1}).fit(X, y)
+    assert np.isfinite(clf.scores_).all()
+
+
+def test_many_folds():
+    X, y = make(70, 3, 3)
+    clf = SoftmaxRegressionCV([0.1], cv=LeaveOneOut(), scoring="accuracy").fit(X, y)
+    assert clf.scores_.shape == (70, 1)
+
+
+def test_sgd_sees_only_the_rows_of_its_fold():
+    X, y = make(600, 5, 3)
+    pairs = [(np.arange(150), np.arange(150, 600))]
+    settings = {"solver": SGD(0.5, batch_size=10), "max_iter": 20, "tol": 0.0}
+    with pytest.warns(match="did not reach"):
+        clf = SoftmaxRegressionCV([1e-2], cv=pairs, refit=False, **settings).fit(X, y)
+    with pytest.warns(match="tol"):
+        alone = SoftmaxRegression(1e-2, **settings).fit(X[:150], y[:150])
+    np.testing.assert_allclose(clf.coef_, alone.coef_, rtol=1e-9)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from admm_softmax import SoftmaxRegression
+from admm_softmax import SoftmaxRegression, SoftmaxRegressionCV
 from admm_softmax._parallel import blas_threads, cpu_count, ordered_map
 from tests.problems import make
 
@@ -39,6 +39,36 @@ def test_the_limit_is_restored_also_after_concurrent_fits():
     assert blas_limits() == before
     for coef in fits:
         np.testing.assert_allclose(coef, alone, rtol=1e-9)
+
+
+def test_the_limit_is_restored_after_fits_that_take_turns():
+    X, y = make(3000, 20, 3)
+    before = blas_limits()
+    for _ in range(2):
+        SoftmaxRegressionCV([1.0, 0.1]).fit(X, y)
+        assert blas_limits() == before
+
+
+def test_any_thread_may_set_limits():
+    before = blas_limits()
+
+    def turns(_):
+        for _ in range(100):
+            with blas_threads(1):
+                pass
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(turns, range(4)))
+        assert blas_limits() == before
+        with blas_threads(1):
+            assert set(pool.submit(_limit_of, 2).result()) == {2}
+            assert set(blas_limits()) == {1}
+    assert blas_limits() == before
+
+
+def _limit_of(n_threads):
+    with blas_threads(n_threads):
+        return blas_limits()
 
 
 def test_nested_limits():

@@ -68,22 +68,34 @@ class _Limit:
         self.original: Any = None
 
     def enter(self, block: object, n_threads: int) -> None:
+        """Set the limit, and remember what it was before the first block."""
         with self.lock:
             limiter = _controller().limit(limits=n_threads, user_api="blas")
             if not self.inside:
                 self.original = limiter
             self.inside[block] = n_threads
+            _let_go()
 
     def leave(self, block: object) -> None:
+        """Go back to the limit of the block entered last, or to the first of all."""
         with self.lock:
             del self.inside[block]
             if self.inside:
                 _controller().limit(limits=next(reversed(self.inside.values())), user_api="blas")
             else:
                 self.original.restore_original_limits()
+            _let_go()
 
 
 _limit = _Limit()
+
+
+def _let_go() -> None:
+    """Let other threads set limits too: threadpoolctl heeds one thread until it is done."""
+    for library in _controller().lib_controllers:
+        release = getattr(library, "clear_controlling_thread", None)
+        if release is not None:
+            release()
 
 
 def ordered_map(function: Callable[[T], R], items: Sequence[T], n_threads: int) -> list[R]:

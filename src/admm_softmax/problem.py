@@ -194,13 +194,14 @@ class Problem:
             make_gram=None,
         )
 
-    def on(self, chosen: Array) -> Problem:
-        """The same problem on some rows, given by their indices; the others stay at weight zero.
+    def on(self, chosen: Any) -> Problem:
+        """The same problem on some rows, given by index or mask; the others stay at weight zero.
 
-        Problems on parts of the same rows share the design, and so may share its reads.
+        A row that is named twice counts twice. Problems on parts of the same rows share the
+        design, and so may share its reads.
         """
-        weights = np.zeros_like(self.weights)
-        weights[chosen] = self.weights[chosen]
+        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+        weights = self.weights * np.bincount(chosen, minlength=self.design.n_rows)
         total = float(weights.sum())
         if not total > 0:
             raise ValueError(

@@ -58,9 +58,23 @@ def test_a_split_that_leaves_rows_out_has_gram_matrices_of_its_own():
     np.testing.assert_allclose(fold.gram(), Problem.of(X[:20], y[:20]).gram(), rtol=1e-12)
 
 
+def test_rows_that_are_named_twice_count_twice():
+    X, y = make(60, 4, 3)
+    chosen = np.r_[np.arange(40), np.arange(10)]
+    mask = np.arange(60) >= 40
+    (fold,) = split(Problem.of(X, y), [(chosen, mask)])
+    actual = Problem.of(X[chosen], y[chosen])
+    W = np.random.default_rng(0).standard_normal(fold.shape)
+    assert fold.objective(W) == pytest.approx(actual.objective(W))
+    np.testing.assert_allclose(fold.gram(), actual.gram(), rtol=1e-10, atol=1e-14)
+    (masked,) = split(Problem.of(X, y), [(~mask, mask)])
+    expected = Problem.of(X[:40], y[:40]).gram()
+    np.testing.assert_allclose(masked.gram(), expected, rtol=1e-10, atol=1e-14)
+
+
 def test_rows_without_weight_are_refused():
     X, y = make(50, 4, 3)
     weights = np.ones(50)
     weights[:5] = 0
-    with pytest.raises(ValueError, match="the 5 rows chosen must have weight, got a sum of 0"):
-        split(Problem.of(X, y, sample_weight=weights), [(np.arange(5, 50), np.arange(5))])
+    with pytest.raises(ValueError, match="fold 0: the 5 rows chosen must have weight"):
+        split(Problem.of(X, y, sample_weight=weights), [(np.arange(5), np.arange(5, 50))])

@@ -1,6 +1,7 @@
 """The grid over (ρ, α): each cell is ADMM alone, extremes are survived, disks remember."""
 
 import json
+import signal
 
 import numpy as np
 import pytest
@@ -118,7 +119,7 @@ def test_an_interrupted_sweep_goes_on(problems, tmp_path, monkeypatch):
     done = sum(len(pairs) for pairs in runs[:3])
     assert len(file.read_text().splitlines()) == 1 + done
     with file.open("a") as stream:
-        stream.write('{"rho": 0.1, "alp')  # cut off in the middle
+        stream.write('{"rho": 0.1, "al\n{"rho": 0.1, "alp')  # damaged, and cut off in the middle
     sweep = sweep_rho_alpha(problem, RHOS, ALPHAS, **settings)
     assert sum(len(pairs) for pairs in runs[4:]) == len(whole.cells) - done
     for pair, cell in whole.cells.items():
@@ -127,7 +128,9 @@ def test_an_interrupted_sweep_goes_on(problems, tmp_path, monkeypatch):
     again = sweep_rho_alpha(problem, RHOS, ALPHAS, **settings)
     assert len(runs) == count
     np.testing.assert_array_equal(again.table("objective"), sweep.table("objective"))
-    assert all(json.loads(line) for line in file.read_text().splitlines())
+    strict = [line for line in file.read_text().splitlines() if not line.endswith('"al')]
+    assert not any("NaN" in line or "Infinity" in line for line in strict)
+    assert all(json.loads(line) for line in strict)
 
 
 @pytest.mark.parametrize("change", ["max_iter", "rows", "labels", "penalty"])
@@ -150,6 +153,55 @@ def test_a_sweep_of_something_else_is_refused(problems, tmp_path, change):
     sweep_rho_alpha(same, [0.1], [0.1], validation=validation, max_iter=2, directory=tmp_path)
 
 
+def test_operators_of_other_patterns_are_others(problems, tmp_path):
+    _, validation, _ = problems
+    X, y = problems[0].design.X, problems[0].labels
+    settings = {"validation": validation, "max_iter": 2, "directory": tmp_path}
+    first = Problem.of(X, y, operator=np.diag([1.0, 2, 0, 0, 0, 0]))
+    other = Problem.of(X, y, operator=np.diag([0, 0, 0, 0, 1.0, 2]))
+    sweep_rho_alpha(first, [1.0], [1.0], **settings)
+    with pytest.raises(ValueError, match="other data or settings"):
+        sweep_rho_alpha(other, [1.0], [1.0], **settings)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_ctrl_c_ends_a_sweep_and_keeps_no_half_cells(problems, tmp_path, count, monkeypatch):
+    problem, validation, _ = problems
+    original, calls = grid.run, []
+
+    def pressed(*arguments, **settings):
+        calls.append(1)
+        late = len(calls) > count
+
+        def press(iterate):
+            if late and iterate.passes > 3:
+                signal.raise_signal(signal.SIGINT)
+
+        return original(*arguments, **settings, callbacks=press)
+
+    monkeypatch.setattr(grid, "run", pressed)
+    rhos = np.logspace(-2, 0, 3)[:count]
+    alphas = np.unique([10.0**k * rho for rho in rhos for k in (0, 1)])
+    settings = {"validation": validation, "max_iter": 10, "directory": tmp_path}
+    with pytest.raises(KeyboardInterrupt):
+        sweep_rho_alpha(problem, rhos, alphas, **settings)
+    lines = (tmp_path / "cells.jsonl").read_text().splitlines()[1:]
+    assert lines
+    assert {json.loads(line)["status"] for line in lines} == {"iteration_limit"}
+
+
+def test_unsolvable_cells_survive_the_disk(tmp_path):
+    X, y = make(80, 3, 3)
+    twice = np.column_stack([X, X])
+    problem, validation = Problem.of(twice[:40], y[:40]), Problem.of(twice[40:], y[40:])
+    settings = {"validation": validation, "max_iter": 3, "directory": tmp_path}
+    first = sweep_rho_alpha(problem, [1e3], [1e-16], **settings)
+    again = sweep_rho_alpha(problem, 1e3, 1e-16, **settings)
+    cell = again.cells[1e3, 1e-16]
+    assert (cell.status, cell.condition) == ("unsolvable", np.inf)
+    assert cell.reason == first.cells[1e3, 1e-16].reason
+
+
 def test_a_frame_and_a_picture(problems, tmp_path):
     problem, validation, test = problems
     sweep = sweep_rho_alpha(problem, RHOS, ALPHAS, validation=validation, test=test, max_iter=3)
@@ -166,3 +218,5 @@ def test_bad_grids(problems):
         sweep_rho_alpha(problem, [-1], [1], validation=validation)
     with pytest.raises(ValueError, match="alphas must hold at least one number, got none"):
         sweep_rho_alpha(problem, [1], [], validation=validation)
+    with pytest.raises(TypeError, match="solver must be an ADMM, got 'admm'"):
+        sweep_rho_alpha(problem, [1], [1], validation=validation, solver="admm")

@@ -153,6 +153,8 @@ def test_alphas_are_sorted_and_checked():
         as_alphas([], problem)
     with pytest.raises(ValueError, match="alphas must be a number ≥ 1 or a list, got 0"):
         as_alphas(0, problem)
+    np.testing.assert_array_equal(as_alphas((a for a in (0.1, 1)), problem), [1, 0.1])
+    assert softmax_path(*make(50, 3, 3), [1e200, 1e190]).alphas[0] == 1e200
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
@@ -170,6 +172,22 @@ def test_the_range_follows_the_data(scale):
     losses = [r.iterate.loss for r in path.results]
     assert losses[0] > 0.5 * np.log(3)
     assert losses[1] - losses[2] < 1e-3
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_the_range_does_not_suffer_from_offsets(offset):
+    X, y = make(300, 4, 3)
+    expected = alpha_range(Problem.of(X, y))
+    shifted = np.column_stack([X + offset, np.full(300, 1e5)])
+    for dtype in (np.float32, np.float64):
+        top, bottom = alpha_range(Problem.of(shifted.astype(dtype), y))
+        assert top == pytest.approx(expected[0], rel=0.05)
+        assert bottom == pytest.approx(0.8 * expected[1], rel=0.05)  # one column more
+    huge = Problem.of((X * 1e15).astype(np.float32), y)
+    assert alpha_range(huge)[0] == pytest.approx(1e30 * expected[0], rel=0.05)
+    sparse = sp.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
+    dense = alpha_range(Problem.of(sparse.toarray(), y))
+    assert alpha_range(Problem.of(sparse, y)) == pytest.approx(dense, rel=1e-9)
 
 
 def test_the_range_of_data_without_scale():
@@ -224,3 +242,9 @@ def test_a_solver_object_runs_as_configured():
     X, y = make(200, 6, 3)
     path = softmax_path(X, y, [1.0, 0.1], solver=LBFGS(3))
     assert "memory=3" in path.results[0].history.solver
+
+
+def test_reads_count_every_solvers():
+    X, y = make(200, 6, 3)
+    path = softmax_path(X, y, [1.0, 0.1], solver=LBFGS(20, "gram"), tol=1e-6)
+    assert path.reads == sum(result.iterate.passes for result in path.results)

@@ -47,7 +47,7 @@ def test_batches_of_an_epoch_average_to_the_gradient():
     s = np.random.default_rng(0).random(60)
     problem = Problem.of(X, y, 1e-2, sample_weight=s)
     W = np.random.default_rng(1).standard_normal(problem.shape)
-    parts = [_batch_gradient(problem, W, np.arange(i, i + 20)) for i in (0, 20, 40)]
+    parts = [_batch_gradient(problem, W, np.arange(i, i + 20), 60) for i in (0, 20, 40)]
     np.testing.assert_allclose(np.mean(parts, axis=0), problem.at(W).gradient, atol=1e-12)
 
 
@@ -57,7 +57,7 @@ def test_no_batch_is_larger_than_asked_for(n, batch_size, sizes, monkeypatch):
     problem = Problem.of(X, y, 1e-2)
     seen = []
 
-    def spy(problem, W, indices):
+    def spy(problem, W, indices, n):
         seen.append(len(indices))
         return np.zeros_like(W)
 

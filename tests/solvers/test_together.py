@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -130,3 +131,36 @@ def test_ctrl_c_leaves_what_the_runs_have():
     assert first.status == second.status == "interrupted"
     assert np.isfinite(first.W).all()
     assert 3 < first.n_iter < 20
+
+
+def test_ctrl_c_in_the_last_stretch_is_noted():
+    meeting = Meeting()
+
+    def answer(requests):
+        signal.raise_signal(signal.SIGINT)
+        return requests
+
+    assert meeting.run([lambda: meeting.ask(answer, 1), lambda: meeting.ask(answer, 2)]) == [1, 2]
+    assert meeting.interrupted
+
+
+def test_a_job_may_have_threads_of_its_own():
+    X, y = make(100, 4, 3)
+    problem, meeting = Problem.of(X, y, 0.1), Meeting()
+
+    def job():
+        shared = meeting.share(problem)
+        with ThreadPoolExecutor(2) as pool:
+            starts = [np.zeros(problem.shape), np.ones(problem.shape)]
+            return [point.objective for point in pool.map(shared.at, starts)]
+
+    expected = [problem.objective(np.zeros(problem.shape)), problem.objective(np.ones((5, 3)))]
+    for got in meeting.run([job, job]):
+        assert got == pytest.approx(expected)
+
+
+def test_a_meeting_within_itself_is_refused():
+    meeting = Meeting()
+    inner = [lambda: 1, lambda: 2]
+    with pytest.raises(RuntimeError, match="within one of its own jobs"):
+        meeting.run([lambda: meeting.run(inner), lambda: 3])

@@ -86,6 +86,7 @@ class Design(ABC):
     reads: float
     #: Who takes a guest's tasks; see `guest`.
     host: Callable[[Task], Fold] | None = None
+    origin: Design | None = None
 
     def __init__(
         self, shape: tuple[int, int], dtype: Any, intercept: bool, n_threads: int | None
@@ -155,8 +156,14 @@ class Design(ABC):
         A guest's folds are handed to `host`, and its `reads` count what it asked for.
         """
         guest = copy(self)
-        guest.host, guest.reads = host, 0.0
+        guest.host, guest.reads, guest.origin = host, 0.0, self
         return guest
+
+    def _count(self, reads: float) -> None:
+        """Count a read that is no fold; a guest's is its host's too."""
+        self.reads += reads
+        if self.origin is not None:
+            self.origin.reads += reads
 
     def _batches(self, tasks: Sequence[Task]) -> list[list[int]]:
         batches: list[list[int]] = []

@@ -73,7 +73,7 @@ class DenseDesign(Design):
 
     def gram(self, weights: Array, dtype: Any = np.float64) -> Any:
         """X̃ᵀ diag(w) X̃ by symmetric rank-k updates: half the work of a full product."""
-        self.reads += 1
+        self._count(1)
         d = self.n_features
         G = np.zeros((d, d), dtype, order="F")
         update = blas.dsyrk if G.dtype == np.float64 else blas.ssyrk
@@ -85,7 +85,7 @@ class DenseDesign(Design):
 
     def row_gram(self, scale: Array) -> Any:
         """X diag(scale) Xᵀ, n × n, in the data's precision. One read."""
-        self.reads += 1
+        self._count(1)
         n, d = self.X.shape
         G = np.zeros((n, n), self.dtype, order="F")
         update = blas.dsyrk if self.dtype == np.float64 else blas.ssyrk
@@ -100,7 +100,7 @@ class DenseDesign(Design):
 
     def triangle(self, weights: Array) -> Array:
         """R of the QR factorisation of diag(√w) X̃, taken panel by panel."""
-        self.reads += 1
+        self._count(1)
         R = np.zeros((0, self.n_features))
         with blas_threads(self.n_threads):
             for panel in self._panels(weights, at_least=self.n_features):
@@ -110,7 +110,7 @@ class DenseDesign(Design):
 
     def column_squares(self, weights: Array) -> Array:
         """Σᵢ wᵢ x̃ᵢⱼ² for every column j."""
-        self.reads += 1
+        self._count(1)
 
         def part(rows: slice) -> Array:
             squares = np.square(self.X[rows])
@@ -121,7 +121,7 @@ class DenseDesign(Design):
 
     def outer(self, inverse_penalty: Callable[[Any], Array]) -> Array:
         """X P Xᵀ, n × n."""
-        self.reads += 1
+        self._count(1)
         K = np.empty((self.n_rows, self.n_rows))
         size = max(1, PANEL_BYTES // (8 * self.X.shape[1]))
         cuts = [slice(i, i + size) for i in range(0, self.n_rows, size)]
@@ -134,7 +134,7 @@ class DenseDesign(Design):
 
     def take(self, indices: Array, n_threads: int = 1) -> DenseDesign:
         """Some rows, copied."""
-        self.reads += len(indices) / self.n_rows
+        self._count(len(indices) / self.n_rows)
         return DenseDesign(self.X[indices], intercept=self.intercept, n_threads=n_threads)
 
     def _panels(self, weights: Array, at_least: int = 1, dtype: Any = np.float64) -> Any:

@@ -94,7 +94,7 @@ class SparseDesign(Design):
 
     def gram(self, weights: Array, dtype: Any = np.float64) -> Any:
         """X̃ᵀ diag(w) X̃: a sparse product, then dense because it fills in."""
-        self.reads += 1
+        self._count(1)
         d = self.X.shape[1]
         G = np.zeros((self.n_features, self.n_features))
         root = np.sqrt(weights)
@@ -108,7 +108,7 @@ class SparseDesign(Design):
 
     def triangle(self, weights: Array) -> Array:
         """R of the QR factorisation of diag(√w) X̃, a dense panel of rows at a time."""
-        self.reads += 1
+        self._count(1)
         R = np.zeros((0, self.n_features))
         scaled = self._scaled(np.sqrt(weights))
         with blas_threads(self.n_threads):
@@ -123,13 +123,13 @@ class SparseDesign(Design):
 
     def column_squares(self, weights: Array) -> Array:
         """Σᵢ wᵢ x̃ᵢⱼ² for every column j."""
-        self.reads += 1
+        self._count(1)
         squares = self.X.astype(np.float64).power(2).T @ weights
         return np.append(squares, weights.sum()) if self.intercept else np.asarray(squares)
 
     def outer(self, inverse_penalty: Callable[[Any], Array]) -> Array:
         """X P Xᵀ, n × n dense."""
-        self.reads += 1
+        self._count(1)
         X = self.X.astype(np.float64)
         K = np.empty((self.n_rows, self.n_rows))
         size = max(1, PANEL_BYTES // (8 * X.shape[1]))
@@ -140,7 +140,7 @@ class SparseDesign(Design):
 
     def take(self, indices: Array, n_threads: int = 1) -> SparseDesign:
         """Some rows, copied."""
-        self.reads += len(indices) / self.n_rows
+        self._count(len(indices) / self.n_rows)
         return SparseDesign(self.X[indices], intercept=self.intercept, n_threads=n_threads)
 
     def _scaled(self, factor: Array) -> Any:

@@ -57,7 +57,7 @@ class SoftmaxClassifier(LinearClassifierMixin, BaseEstimator):
         twin.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             twin.feature_names_in_ = self.feature_names_in_
-        twin.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
+        twin.n_iter_ = np.array([np.max(self.n_iter_)], dtype=np.int32)
         return twin
 
     def __sklearn_tags__(self) -> Any:
@@ -128,11 +128,11 @@ def penalty_and_C(value: float, n_classes: int, total_weight: float) -> float:
     return (2.0 if n_classes == 2 else 1.0) / (total_weight * value)
 
 
-def warn_about_many(results: Sequence[Result], tol: float, name: str) -> None:
+def warn_about_many(results: Sequence[Result], tol: float, name: str, interrupted: bool) -> None:
     """One warning for all fits that did not get where they should."""
     troubled = [result for result in results if result.status.remedy]
-    if any(result.status == Status.INTERRUPTED for result in results):
-        what = f"{name} was interrupted: weaker penalties were not tried"
+    if interrupted or any(result.status == Status.INTERRUPTED for result in results):
+        what = f"{name} was interrupted: what was left to fit was not fitted"
     elif troubled:
         first = troubled[0].status
         what = (

@@ -23,7 +23,7 @@ from admm_softmax.estimators.base import (
     warn_about_many,
 )
 from admm_softmax.estimators.regression import SoftmaxRegression
-from admm_softmax.path.alphas import as_alphas
+from admm_softmax.path.alphas import as_alphas, middle
 from admm_softmax.path.folds import split
 from admm_softmax.path.follow import Fitter, follow, has_turned
 from admm_softmax.path.plots import draw_path
@@ -177,9 +177,16 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
             judge = self._judge_folds(pairs, problem, X, y, sample_weight, targets.classes)
         else:
             training = [problem]
-            judge = self._judge([validation], [(X_val, y_val, sample_weight_val)], targets.classes)
+            rows = [
+                (
+                    validation.design.block(slice(0, validation.design.n_rows)),
+                    y_val,
+                    sample_weight_val,
+                )
+            ]
+            judge = self._judge([validation], rows, targets.classes, X.dtype)
         fitter = Fitter(
-            problem.with_alpha(float(np.sqrt(alphas[0] * alphas[-1]))),
+            problem.with_alpha(middle(alphas)),
             fits=len(alphas) * len(training),
             solver=self.solver,
             tol=self.tol,
@@ -193,16 +200,16 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
                 scores.append(judge(fitter, [result.W for result in results]))
                 words = f"alpha {alpha:.2e}, score {scores[-1].mean():.6g}"
                 bar.advance(words, len(training))
-                return has_turned([float(s.mean()) for s in scores], self.patience)
+                return has_turned(_means(scores), self.patience)
 
             path = follow(fitter, training, alphas, visit)
-        best = int(np.argmax([s.mean() for s in scores]))
+        best = int(np.argmax(_means(scores)))
         last = self._last_fit(fitter, problem.with_alpha(alphas[best]), path[best], validation)
         self._store(X.dtype, problem, targets, alphas[: len(path)], scores, path, best, last)
         fits = [result for results in path for result in results]
         if last is not None and not any(last is result for result in fits):
             fits.append(last)
-        warn_about_many(fits, self.tol, type(self).__name__)
+        warn_about_many(fits, self.tol, type(self).__name__, fitter.meeting.interrupted)
         return self
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -238,6 +245,7 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
         sample_weight: Any,
         classes: Any,
     ) -> Judge:
+        s = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
         if self.class_weight is not None:  # fits are weighted by class, scores are not
             plain = encode(y, X.shape[0], None, sample_weight)
             S = float(plain.weights.sum())
@@ -249,20 +257,20 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
             (
                 _safe_indexing(X, part),
                 _safe_indexing(y, part),
-                None if sample_weight is None else np.asarray(sample_weight)[part],
+                None if s is None else s[part],
             )
             for part in parts
             if not self._scores_itself()
         ]
-        return self._judge([problem.on(part) for part in parts], rows, classes)
+        return self._judge([problem.on(part) for part in parts], rows, classes, X.dtype)
 
     def _judge(
-        self, held_out: list[Problem], rows: list[tuple[Any, Any, Any]], classes: Any
+        self, held_out: list[Problem], rows: list[tuple[Any, Any, Any]], classes: Any, dtype: Any
     ) -> Judge:
         if self._scores_itself():
             return _OwnScores(self.scoring or "accuracy", held_out)
-        design = held_out[0].design
-        return _OtherScores(self.scoring, rows, classes, design.intercept, design.dtype)
+        intercept = held_out[0].design.intercept
+        return _OtherScores(_scorer(self.scoring), rows, classes, intercept, dtype)
 
     def _scores_itself(self) -> bool:
         return self.scoring is None or (
@@ -360,13 +368,26 @@ def _score(estimator: Any, scoring: Any, X: Any, y: Any, sample_weight: Any) -> 
             else -log_p[np.arange(len(log_p)), labels]
         )
         return -float(w @ losses / w.sum())
-    y = most_probable(y)
-    if scoring is None:
-        scoring = "accuracy"
-    scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+    y, scorer = most_probable(y), _scorer(scoring)
     if sample_weight is None:
         return float(scorer(estimator, X, y))
     return float(scorer(estimator, X, y, sample_weight=sample_weight))
+
+
+def _scorer(scoring: Any) -> Any:
+    if scoring is None or isinstance(scoring, str):
+        return get_scorer(scoring or "accuracy")
+    if not callable(scoring):
+        raise TypeError(f"scoring must be a name, a function or None, got {scoring!r}")
+    return scoring
+
+
+def _means(scores: list[Array]) -> list[float]:
+    """Mean scores, an undefined one worse than any other."""
+    means = [float(s.mean()) for s in scores]
+    if all(np.isnan(means)):
+        raise ValueError(f"every score is NaN: {len(means)} of {len(means)} penalties")
+    return [-np.inf if np.isnan(mean) else mean for mean in means]
 
 
 def _with_intercept(W: Array, intercept: bool, dtype: Any) -> Any:

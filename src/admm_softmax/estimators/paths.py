@@ -14,7 +14,7 @@ from admm_softmax._labels import encode
 from admm_softmax._weights import to_coef
 from admm_softmax.estimators.base import FLOATS, warn_about_many
 from admm_softmax.estimators.regression import SoftmaxRegression
-from admm_softmax.path.alphas import as_alphas
+from admm_softmax.path.alphas import as_alphas, middle
 from admm_softmax.path.follow import Fitter, follow, has_turned
 from admm_softmax.path.result import Path
 from admm_softmax.problem import Evaluation
@@ -99,7 +99,7 @@ tol, n_threads, random_state
     validation = template._validation(targets.classes, X_val, y_val, sample_weight_val)
     penalties = as_alphas(alphas, problem)
     fitter = Fitter(
-        problem.with_alpha(float(np.sqrt(penalties[0] * penalties[-1]))),
+        problem.with_alpha(middle(penalties)),
         fits=len(penalties),
         solver=solver,
         tol=tol,
@@ -121,7 +121,7 @@ tol, n_threads, random_state
 
         path = follow(fitter, [problem], penalties, visit)
     results = tuple(results[0] for results in path)
-    warn_about_many(results, tol, "softmax_path")
+    warn_about_many(results, tol, "softmax_path", fitter.meeting.interrupted)
     pairs = [to_coef(result.W, problem.design.intercept, X.dtype) for result in results]
     losses, accuracies = np.array(figures).T if figures else (None, None)
     return Path(

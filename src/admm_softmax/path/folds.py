@@ -13,36 +13,45 @@ from admm_softmax.problem import Problem
 
 
 def split(problem: Problem, pairs: Sequence[tuple[Any, Any]]) -> list[Problem]:
-    """The problem on the rows to fit of every fold, given with those to hold out, by index.
+    """The problem on the rows to fit of every fold, given with those to hold out.
 
     All keep all rows of X, with weight zero where they have no part, so that they can go
     through X together. Where the rows held out are all that is missing, the Gram matrix is
     the whole's less theirs.
     """
-    training = [problem.on(np.asarray(chosen)) for chosen, _ in pairs]
-    held_out = [problem.on(np.asarray(others)) for _, others in pairs]
-    if not all(map(partial(_is_split, problem), training, held_out)):
+    training = [_on(problem, i, chosen) for i, (chosen, _) in enumerate(pairs)]
+    held_out = [_counts(problem, others) for _, others in pairs]
+    fitted = [_counts(problem, chosen) for chosen, _ in pairs]
+    if any((f + h != 1).any() for f, h in zip(fitted, held_out, strict=True)):
         return training
-    grams = _Grams(problem, held_out)
+    grams = _Grams(problem, [np.flatnonzero(h) for h in held_out])
     return [replace(fold, make_gram=partial(grams, i)) for i, fold in enumerate(training)]
 
 
-def _is_split(problem: Problem, training: Problem, held_out: Problem) -> bool:
-    """Whether every row is either fitted on or held out."""
-    either = (training.weights > 0) ^ (held_out.weights > 0)
-    return bool(either[problem.weights > 0].all())
+def _on(problem: Problem, number: int, chosen: Any) -> Problem:
+    try:
+        return problem.on(np.asarray(chosen))
+    except ValueError as error:
+        raise ValueError(f"fold {number}: {error}") from error
+
+
+def _counts(problem: Problem, chosen: Any) -> Any:
+    """How often each row is chosen, by index or mask."""
+    chosen = np.asarray(chosen)
+    chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+    return np.bincount(chosen, minlength=problem.design.n_rows)
 
 
 class _Grams:
     """Gram matrices by down-dating: each row is multiplied once, whatever the number of folds.
 
-    With weights normalised on each set of rows and shares s of the whole's weight ::
+    With the whole's weights w, and s the share of a fold in them ::
 
-        G = Σ_f s_f G_f        where every row is held out once
-        (1 − s_f) G_without_f = G − s_f G_f
+        G = Σ_f G_f,  G_f = Σ_{i in f} wᵢ xᵢᵀxᵢ        where every row is held out once
+        (1 − s_f) G_without_f = G − G_f
     """
 
-    def __init__(self, problem: Problem, held_out: Sequence[Problem]) -> None:
+    def __init__(self, problem: Problem, held_out: list[Any]) -> None:
         self.problem, self.held_out = problem, held_out
         self.made: dict[Any, list[Any]] = {}
 
@@ -54,19 +63,15 @@ class _Grams:
         return self.made[dtype][number]
 
     def _make(self, dtype: Any) -> list[Any]:
-        parts = [self._part(fold, dtype) for fold in self.held_out]
-        times = sum((fold.weights > 0).astype(int) for fold in self.held_out)
-        if "gram" not in self.problem.cache and np.array_equal(times, self.problem.weights > 0):
+        design, weights = self.problem.design, self.problem.weights
+        parts = [
+            design.take(rows, design.n_threads).gram(weights[rows], dtype) for rows in self.held_out
+        ]
+        times = np.bincount(np.concatenate(self.held_out), minlength=design.n_rows)
+        if "gram" not in self.problem.cache and (times == 1).all():
             self.problem.cache["gram"] = sum(parts[1:], start=parts[0].copy())
         whole = self.problem.gram(dtype)
-        for fold, part in zip(self.held_out, parts, strict=True):
+        for rows, part in zip(self.held_out, parts, strict=True):
             np.subtract(whole, part, out=part, casting="same_kind")
-            left = 1.0 - fold.total_weight / self.problem.total_weight
-            np.divide(part, left, out=part, casting="same_kind")
+            np.divide(part, 1.0 - weights[rows].sum(), out=part, casting="same_kind")
         return parts
-
-    def _part(self, fold: Problem, dtype: Any) -> Any:
-        """s_f G_f, from the rows of the fold alone."""
-        rows: Any = np.flatnonzero(fold.weights)
-        design = self.problem.design.take(rows, self.problem.design.n_threads)
-        return design.gram(self.problem.weights[rows], dtype)

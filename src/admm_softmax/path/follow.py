@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,6 +20,10 @@ from admm_softmax.solvers.together import Meeting
 
 #: Penalties and curvatures within this factor share a factorisation: off by half of it at most.
 SPACING = 4.0
+#: Fits that run side by side; more would share no more.
+MOST_TOGETHER = 32
+
+T = TypeVar("T")
 
 
 class Fitter:
@@ -67,7 +72,7 @@ class Fitter:
             partial(one, self.meeting.share(problem), W0=start)
             for problem, start in zip(problems, starts, strict=True)
         ]
-        results = self.meeting.run(jobs)
+        results = self._by_turns(jobs)
         for result in results:
             result.history.reason = self.reason
         return results
@@ -78,7 +83,12 @@ class Fitter:
             partial(self.meeting.share(problem).evaluate, W)
             for problem, W in zip(problems, weights, strict=True)
         ]
-        return np.array(self.meeting.run(jobs))
+        return np.array(self._by_turns(jobs))
+
+    def _by_turns(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
+        """Side by side, but not hundreds at a time."""
+        batches = [jobs[i : i + MOST_TOGETHER] for i in range(0, len(jobs), MOST_TOGETHER)]
+        return [result for batch in batches for result in self.meeting.run(batch)]
 
 
 @dataclass(frozen=True)
@@ -141,7 +151,7 @@ def follow(
         for trail, result in zip(trails, results, strict=True):
             trail.add(alpha, result.W)
         interrupted = any(result.status == Status.INTERRUPTED for result in results)
-        if visit(alpha, results) or interrupted:
+        if visit(alpha, results) or interrupted or fitter.meeting.interrupted:
             break
     return path
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path as FilePath
@@ -17,7 +17,7 @@ from admm_softmax._checks import check_count, check_real
 from admm_softmax.path.plots import draw_grid
 from admm_softmax.path.store import Store, fingerprint
 from admm_softmax.problem import Problem
-from admm_softmax.solvers import ADMM, Result, run
+from admm_softmax.solvers import ADMM, Result, Status, run
 from admm_softmax.solvers.least_squares import (
     Breakdown,
     Cholesky,
@@ -54,6 +54,22 @@ class Cell:
     val_accuracy: float = float("nan")
     test_loss: float = float("nan")
     test_accuracy: float = float("nan")
+
+    def to_json(self) -> dict[str, Any]:
+        """With None for what is not a finite number, which JSON has not."""
+        return {k: None if _is_odd(v) else v for k, v in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Cell:
+        """The inverse: only the condition number can be infinite."""
+        missing = {
+            k: np.inf if k == "condition" else np.nan for k, v in stored.items() if v is None
+        }
+        return cls(**{**stored, **missing})
+
+
+def _is_odd(value: Any) -> bool:
+    return isinstance(value, float) and not np.isfinite(value)
 
 
 @dataclass(frozen=True)
@@ -154,10 +170,12 @@ def sweep_rho_alpha(
     rho_values = _values("rhos", grid if rhos is None else rhos)
     alpha_values = _values("alphas", grid if alphas is None else alphas)
     check_count("max_iter", max_iter)
-    settings = solver or ADMM()
+    settings = ADMM() if solver is None else solver
+    if not isinstance(settings, ADMM):
+        raise TypeError(f"solver must be an ADMM, got {settings!r}")
     work = _Work(problem, validation, test, settings, max_iter, tol)
     store = Store(directory, work.fingerprint)
-    cells = {(cell.rho, cell.alpha): cell for cell in (Cell(**kept) for kept in store.cells)}
+    cells = {(cell.rho, cell.alpha): cell for cell in map(Cell.from_json, store.cells)}
     wanted = [(float(r), float(a)) for r in rho_values for a in alpha_values]
     left = [pair for pair in wanted if pair not in cells]
     with Bar(verbose, "grid", len(wanted)) as bar:
@@ -165,9 +183,11 @@ def sweep_rho_alpha(
         for batch in _batches(left):
             for cell in work.run(batch, n_ratios=len(_by_ratio(left))):
                 cells[cell.rho, cell.alpha] = cell
-                store.add(asdict(cell))
+                store.add(cell.to_json())
             words = f"rho {batch[-1][0]:.1e}, alpha {batch[-1][1]:.1e}"
             bar.advance(words, len(batch))
+            if work.meeting.interrupted:
+                raise KeyboardInterrupt
     return Sweep(
         rho_values,
         alpha_values,
@@ -176,7 +196,9 @@ def sweep_rho_alpha(
     )
 
 
-def _values(name: str, values: Iterable[float]) -> Array:
+def _values(name: str, values: Any) -> Array:
+    if not isinstance(values, Iterable):
+        values = [values]
     numbers = [check_real(f"{name}[{i}]", v, "positive", above=0.0) for i, v in enumerate(values)]
     if not numbers:
         raise ValueError(f"{name} must hold at least one number, got none")
@@ -246,6 +268,8 @@ class _Work:
             )
         except (np.linalg.LinAlgError, FloatingPointError) as reason:
             return Cell(rho, alpha, UNSOLVABLE, condition, str(reason))
+        if result.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt  # half a run is no cell
         return self._solved(rho, alpha, condition, result)
 
     def _solved(self, rho: float, alpha: float, condition: float, result: Result) -> Cell:

@@ -20,8 +20,8 @@ FILE = "cells.jsonl"
 class Store:
     """A file of lines: first what was swept, then a cell each, in the order they were done.
 
-    A line that was cut off by an interruption is dropped. Without a directory nothing is
-    kept.
+    A line that is damaged, or was cut off by an interruption, is dropped. Without a directory
+    nothing is kept. One process at a time.
     """
 
     def __init__(self, directory: str | Path | None, what: Callable[[], str]) -> None:
@@ -44,11 +44,11 @@ class Store:
 
     def _read(self, known: str) -> None:
         assert self.file is not None
-        text = self.file.read_text(encoding="utf-8")
-        whole = text[: text.rfind("\n") + 1]
-        if whole != text:
-            self.file.write_text(whole, encoding="utf-8")
-        lines = [json.loads(line) for line in whole.splitlines()]
+        content = self.file.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.truncate(self.file, whole)
+        lines = [line for line in map(_parsed, content[:whole].splitlines()) if line is not None]
         if not lines:
             return self._append({"sweep": known})
         if lines[0].get("sweep") != known:
@@ -61,9 +61,18 @@ class Store:
     def _append(self, line: Mapping[str, Any]) -> None:
         assert self.file is not None
         with self.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(json.dumps(line, allow_nan=False) + "\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """A line; None if it is damaged."""
+    try:
+        parsed = json.loads(line)
+    except ValueError:
+        return None
+    return parsed if isinstance(parsed, dict) else None
 
 
 def fingerprint(problems: Sequence[Problem], settings: str) -> str:
@@ -71,7 +80,8 @@ def fingerprint(problems: Sequence[Problem], settings: str) -> str:
     digest = hashlib.blake2b(settings.encode(), digest_size=16)
     for problem in problems:
         X: Any = getattr(problem.design, "X", None)
-        parts = [problem.labels, problem.weights, problem.penalty.LtL.data]
+        LtL = problem.penalty.LtL
+        parts = [problem.labels, problem.weights, LtL.data, LtL.indices, LtL.indptr]
         parts += [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
         parts += [] if problem.penalty.reference is None else [problem.penalty.reference]
         digest.update(repr((problem.design.intercept, problem.shape)).encode())

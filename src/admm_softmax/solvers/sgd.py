@@ -114,16 +114,17 @@ class SGD(Chainable):
         random: np.random.Generator,
         epoch: int,
     ) -> tuple[Array, Array]:
-        n = problem.design.n_rows
+        present = np.flatnonzero(problem.weights)  # a row of weight zero is none
+        n = len(present)
         batches = -(-n // self.batch_size)
-        order = random.permutation(n) if batches > 1 else None
+        order = random.permutation(present) if batches > 1 else None
         for b in range(batches):
             ahead = W + self.momentum * V if self.nesterov else W
             if order is None:
                 G = problem.at(ahead).gradient
             else:
                 batch = order[b * n // batches : (b + 1) * n // batches]
-                G = _batch_gradient(problem, ahead, np.sort(batch))
+                G = _batch_gradient(problem, ahead, np.sort(batch), n)
             V = self.momentum * V - self._rate(epoch + b / batches) * base.apply(G)
             W = W + V
             if self.restart and float(np.vdot(G, V)) > 0:
@@ -136,9 +137,9 @@ class SGD(Chainable):
         return self.learning_rate * self.schedule(epoch)
 
 
-def _batch_gradient(problem: Problem, W: Array, indices: Array) -> Array:
-    """An unbiased estimate of ∇F(W) from some rows: the loss is weighed by n / batch."""
-    weights = problem.weights[indices] * (problem.design.n_rows / len(indices))
+def _batch_gradient(problem: Problem, W: Array, indices: Array, n: int) -> Array:
+    """An unbiased estimate of ∇F(W) from some of n rows: the loss is weighed by n / batch."""
+    weights = problem.weights[indices] * (n / len(indices))
     batch = problem.design.take(indices)
     product = batch.fold(W, rows.gradient, (problem.labels[indices], weights)).product
     return product + problem.penalty.gradient(W)

@@ -45,6 +45,8 @@ class Meeting:
     def __init__(self) -> None:
         self._turn_over: SimpleQueue[None] = SimpleQueue()
         self._moving: _Job[Any] | None = None
+        #: Ctrl-C was pressed during a run.
+        self.interrupted = False
 
     def share(self, problem: Problem) -> Problem:
         """The same problem for use in a job of this meeting."""
@@ -59,19 +61,23 @@ class Meeting:
     def ask(self, answer: Answer, request: Any, *, patient: bool = False) -> Any:
         """Called within a job: wait for `answer` to this request, given with others' to it.
 
-        A patient request is answered when all jobs have one. Outside a meeting the answer
-        comes at once.
+        A patient request is answered when all jobs have one. Outside a meeting, and in a
+        thread that a job has started, the answer comes at once.
         """
-        if self._moving is None:
+        job = self._moving
+        if job is None or current_thread() is not job.thread:
             return answer([request])[0]
-        return self._moving.wait(_Request(answer, request, patient))
+        return job.wait(_Request(answer, request, patient))
 
     def run(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
         """Run the jobs to their ends, and return what they did.
 
         An error in one ends the others. Ctrl-C is raised in every job at the place where it
-        waits, and then here, unless all of them take it as a reason to return.
+        waits, and then here, unless all of them take it as a reason to return, or had
+        nothing to wait for any more; `interrupted` says that it was pressed.
         """
+        if self._moving is not None:
+            raise RuntimeError("a meeting cannot be held within one of its own jobs")
         if len(jobs) == 1:
             return [jobs[0]()]
         seats = [_Job(job, self._turn_over) for job in jobs]
@@ -84,6 +90,7 @@ class Meeting:
                         self._end(waiting, KeyboardInterrupt())
                     else:
                         self._answer(waiting)
+                self.interrupted = self.interrupted or interrupted()
         except BaseException:
             self._end(seats, _Cancelled())
             raise
