@@ -126,6 +126,9 @@ def test_the_report(small, tmp_path):
     for words in ("97.74 %", "82.90 %", "Newton-CG deteriorates", "ADMM-Softmax", "±"):
         assert words in html
     assert "http" not in html.replace("http-equiv", "")
+    tables = (tmp_path / "tables.md").read_text()
+    assert "| ADMM-Softmax | 0.092, 97.74 % |" in tables
+    assert "| ADMM-Softmax | 0.590, 82.90 % |" in tables
     names = {path.name for path in tmp_path.glob("*.png")}
     assert {"mnist-time.png", "mnist-newton.png", "mnist-filtered.png", "mnist-images.png"} <= names
     assert {"cifar10-time.png", "cifar10-grid.png", "cifar10-images.png"} <= names

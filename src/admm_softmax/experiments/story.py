@@ -24,8 +24,14 @@ ADMM = METHODS[0]
 
 
 def write_report(results: Sequence[Results], out: Path) -> Path:
-    """`report.html` and the figures as files in `out`."""
+    """`report.html`, and the tables and figures as files, in `out`."""
     sections = [section for result in results for section in _sections(result)]
+    tables = [
+        f"## {section.heading}\n\n{table.to_markdown()}"
+        for section in sections
+        for table in section.tables
+    ]
+    (out / "tables.md").write_text("\n".join(tables), encoding="utf-8")
     figures = [figure for section in sections for figure in section.figures]
     for figure in figures:
         figure.drawing.savefig(out / f"{figure.name}.png", dpi=150)

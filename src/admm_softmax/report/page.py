@@ -46,6 +46,12 @@ class Table:
     rows: list[list[str]]
     caption: str
 
+    def to_markdown(self) -> str:
+        """The same for a text file."""
+        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
+        table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        return f"{table}\n\n{self.caption}\n"
+
 
 @dataclass(frozen=True)
 class Section:
