@@ -50,6 +50,7 @@ def small(monkeypatch):
         return data
 
     monkeypatch.setattr(module, "_load", load)
+    monkeypatch.setattr(module, "GRID", np.logspace(-4, 0, 4))
     monkeypatch.setattr(story, "load_mnist", lambda data_dir: small_images("mnist"))
     monkeypatch.setattr(story, "load_cifar10", lambda data_dir: small_images("cifar10"))
     return loaded
@@ -105,7 +106,7 @@ def test_results_are_complete_and_not_repeated(small, tmp_path):
     assert sorted(small) == [0, 0, 1]  # two seeds, and the grid
     assert len(results.outcomes) == 8
     assert len(results.better) == 4
-    assert len(results.sweep.cells) == 400
+    assert len(results.sweep.cells) == 16
     stored = json.loads((tmp_path / "results.json").read_text())
     assert stored["options"]["budget"] == 0.1
     assert stored["paper"]["SGD"]["accuracy"] == 0.9656
