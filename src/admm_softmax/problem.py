@@ -194,14 +194,19 @@ class Problem:
             make_gram=None,
         )
 
+    def row_counts(self, chosen: Any) -> Any:
+        """How often each row is chosen, by index or mask."""
+        chosen = np.asarray(chosen)
+        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+        return np.bincount(chosen, minlength=self.design.n_rows)
+
     def on(self, chosen: Any) -> Problem:
         """The same problem on some rows, given by index or mask; the others stay at weight zero.
 
         A row that is named twice counts twice. Problems on parts of the same rows share the
         design, and so may share its reads.
         """
-        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
-        weights = self.weights * np.bincount(chosen, minlength=self.design.n_rows)
+        weights = self.weights * self.row_counts(chosen)
         total = float(weights.sum())
         if not total > 0:
             raise ValueError(

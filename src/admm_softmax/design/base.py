@@ -15,7 +15,7 @@ import numpy as np
 from admm_softmax._arrays import Array
 from admm_softmax._parallel import check_threads, ordered_map
 from admm_softmax.kernels import choice
-from admm_softmax.kernels.rows import LABELLED
+from admm_softmax.kernels.rows import LABELLED, function_and_settings
 
 #: kernel(scores, *rows) -> (R or None, new_rows, sums); see `admm_softmax.kernels`.
 Kernel: TypeAlias = Callable[..., tuple[Array | None, tuple[Array, ...], Array]]
@@ -40,9 +40,7 @@ class Task(NamedTuple):
     @property
     def kind(self) -> Hashable:
         """Tasks of the same kind can share a read: same kernel and labels, equal shapes."""
-        function, settings = self.kernel, {}
-        if isinstance(self.kernel, partial):
-            function, settings = self.kernel.func, self.kernel.keywords
+        function, settings = function_and_settings(self.kernel)
         labels = id(self.rows[0]) if function in LABELLED else None
         shapes = self.W.shape, *(array.shape[1:] for array in self.rows)
         return function, settings.get("with_gradient"), labels, shapes

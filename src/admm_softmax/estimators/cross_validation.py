@@ -23,6 +23,7 @@ from admm_softmax.estimators.base import (
     warn_about_many,
 )
 from admm_softmax.estimators.regression import SoftmaxRegression
+from admm_softmax.kernels.softmax import label_scores
 from admm_softmax.path.alphas import as_alphas, middle
 from admm_softmax.path.folds import split
 from admm_softmax.path.follow import Fitter, follow, has_turned
@@ -362,12 +363,7 @@ def _score(estimator: Any, scoring: Any, X: Any, y: Any, sample_weight: Any) -> 
         log_p = estimator.predict_log_proba(X)
         labels = encode_more(y, len(log_p), estimator.classes_, "y", "X")
         w = check_weights(sample_weight, len(log_p))
-        losses = (
-            -(labels * log_p).sum(axis=1)
-            if labels.ndim == 2
-            else -log_p[np.arange(len(log_p)), labels]
-        )
-        return -float(w @ losses / w.sum())
+        return float(w @ label_scores(log_p, labels) / w.sum())
     y, scorer = most_probable(y), _scorer(scoring)
     if sample_weight is None:
         return float(scorer(estimator, X, y))

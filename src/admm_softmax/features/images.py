@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -17,7 +18,7 @@ Shape = tuple[int, int, int]
 _RULE = "(height, width) or (height, width, channels), of which one may be -1"
 
 
-class ImageTransformer(TransformerMixin, BaseEstimator):
+class ImageTransformer(TransformerMixin, BaseEstimator, ABC):
     """A transformer from images to maps: (n, h, w, c) to (n, m·h'·w'), a map after the other.
 
     Images come as (n, h, w), as (n, h, w, c), or flattened in C order with `image_shape`
@@ -41,9 +42,9 @@ class ImageTransformer(TransformerMixin, BaseEstimator):
             dtype=object,
         )
 
+    @abstractmethod
     def _maps(self) -> tuple[str, Shape]:
         """What a map is called, and number, height and width of the maps."""
-        raise NotImplementedError
 
     def _learn(self, X: Any) -> tuple[NDArray[Any], Shape]:
         """Check the images of `fit`; return them flattened, and the shape of one."""

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -149,6 +151,11 @@ def _curvature(P: Array, weights: Array) -> float:
 
 def _weighted_square(rows: Array, weights: Array) -> float:
     return float(weights @ np.einsum("ij,ij->i", rows, rows))
+
+
+def function_and_settings(kernel: Callable[..., Any]) -> tuple[Any, dict[str, Any]]:
+    """A kernel, and the settings that `partial` has bound to it."""
+    return (kernel.func, kernel.keywords) if isinstance(kernel, partial) else (kernel, {})
 
 
 #: The kernels whose first row input is the labels.

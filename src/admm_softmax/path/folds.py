@@ -20,26 +20,19 @@ def split(problem: Problem, pairs: Sequence[tuple[Any, Any]]) -> list[Problem]:
     the whole's less theirs.
     """
     training = [_on(problem, i, chosen) for i, (chosen, _) in enumerate(pairs)]
-    held_out = [_counts(problem, others) for _, others in pairs]
-    fitted = [_counts(problem, chosen) for chosen, _ in pairs]
-    if any((f + h != 1).any() for f, h in zip(fitted, held_out, strict=True)):
-        return training
-    grams = _Grams(problem, [np.flatnonzero(h) for h in held_out])
+    held_out = [problem.row_counts(others) for _, others in pairs]
+    for (chosen, _), others in zip(pairs, held_out, strict=True):
+        if (problem.row_counts(chosen) + others != 1).any():
+            return training
+    grams = _Grams(problem, [np.flatnonzero(others) for others in held_out])
     return [replace(fold, make_gram=partial(grams, i)) for i, fold in enumerate(training)]
 
 
 def _on(problem: Problem, number: int, chosen: Any) -> Problem:
     try:
-        return problem.on(np.asarray(chosen))
+        return problem.on(chosen)
     except ValueError as error:
         raise ValueError(f"fold {number}: {error}") from error
-
-
-def _counts(problem: Problem, chosen: Any) -> Any:
-    """How often each row is chosen, by index or mask."""
-    chosen = np.asarray(chosen)
-    chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
-    return np.bincount(chosen, minlength=problem.design.n_rows)
 
 
 class _Grams:

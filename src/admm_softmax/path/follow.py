@@ -16,12 +16,10 @@ from admm_softmax.solvers.lbfgs import LBFGS
 from admm_softmax.solvers.least_squares import Auto, Cholesky, SharedFactors
 from admm_softmax.solvers.named import as_solver
 from admm_softmax.solvers.preconditioner import Gram, compensated, data_precision
-from admm_softmax.solvers.together import Meeting
+from admm_softmax.solvers.together import MOST_TOGETHER, Meeting
 
 #: Penalties and curvatures within this factor share a factorisation: off by half of it at most.
 SPACING = 4.0
-#: Fits that run side by side; more would share no more.
-MOST_TOGETHER = 32
 
 T = TypeVar("T")
 

@@ -27,10 +27,8 @@ from admm_softmax.solvers.least_squares import (
 )
 from admm_softmax.solvers.least_squares.spectral import cost
 from admm_softmax.solvers.progress import Bar
-from admm_softmax.solvers.together import Meeting
+from admm_softmax.solvers.together import MOST_TOGETHER, Meeting
 
-#: Cells that run side by side; more would share no more.
-MOST_TOGETHER = 20
 UNSOLVABLE = "unsolvable"
 
 
@@ -178,10 +176,11 @@ def sweep_rho_alpha(
     cells = {(cell.rho, cell.alpha): cell for cell in map(Cell.from_json, store.cells)}
     wanted = [(float(r), float(a)) for r in rho_values for a in alpha_values]
     left = [pair for pair in wanted if pair not in cells]
+    n_ratios = len(_by_ratio(left))
     with Bar(verbose, "grid", len(wanted)) as bar:
         bar.advance("from the directory", len(wanted) - len(left))
         for batch in _batches(left):
-            for cell in work.run(batch, n_ratios=len(_by_ratio(left))):
+            for cell in work.run(batch, n_ratios):
                 cells[cell.rho, cell.alpha] = cell
                 store.add(cell.to_json())
             words = f"rho {batch[-1][0]:.1e}, alpha {batch[-1][1]:.1e}"

@@ -12,7 +12,7 @@ from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count
 from admm_softmax.problem import Linearisation, Problem
 from admm_softmax.solvers.base import Chainable, Iterate, measured_at, start_at
-from admm_softmax.solvers.lbfgs import Pair, two_loop
+from admm_softmax.solvers.lbfgs import Pair, remember, two_loop
 from admm_softmax.solvers.line_search import Plateau, search
 from admm_softmax.solvers.newton_cg import conjugate_gradients
 from admm_softmax.solvers.preconditioner import Plain
@@ -56,9 +56,7 @@ class HessianLBFGS(Chainable):
                 problem.linearise, point, direction, rule="armijo", itemsize=itemsize
             )
             if new is not None:
-                pair = Pair.between(point, new)
-                if pair is not None:
-                    pairs.append(pair)
+                remember(pairs, point, new)
                 point = new
             stalled = plateau(point, new is not None)
             yield measured_at(

@@ -80,9 +80,7 @@ class LBFGS(Chainable):
                 pairs.clear()
                 new, length = self._step(problem, point, pairs, base, 1.0)
             if new is not None:
-                pair = Pair.between(point, new)
-                if pair is not None:
-                    pairs.append(pair)
+                remember(pairs, point, new)
                 point = new
             stalled = plateau(point, new is not None)
             yield measured_at(
@@ -140,6 +138,13 @@ class Pair:
         if product <= 1e-14 * float(np.linalg.norm(s) * np.linalg.norm(y)):
             return None
         return cls(s, y, 1.0 / product)
+
+
+def remember(pairs: deque[Pair], old: Point, new: Point) -> None:
+    """Add the pair of two points, unless rounding has spoilt it."""
+    pair = Pair.between(old, new)
+    if pair is not None:
+        pairs.append(pair)
 
 
 def two_loop(gradient: Array, pairs: deque[Pair], inner: Callable[[Array], Array]) -> Array:

@@ -15,6 +15,9 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from admm_softmax.design import Fold, Task
 from admm_softmax.problem import Problem
 
+#: Jobs worth running side by side; more would share no more.
+MOST_TOGETHER = 20
+
 T = TypeVar("T")
 
 #: Answers requests of one kind, in their order.

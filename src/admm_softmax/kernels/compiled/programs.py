@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,8 +63,8 @@ class Program:
     @classmethod
     def of(cls, tasks: Sequence[Any], n_classes: int) -> Program:
         """Look up what the tasks' kernel does; each task has a kernel and its row arrays."""
-        function, _ = _parts(tasks[0].kernel)
-        settings = [_parts(task.kernel)[1] for task in tasks]
+        function, _ = specification.function_and_settings(tasks[0].kernel)
+        settings = [specification.function_and_settings(task.kernel)[1] for task in tasks]
         shape = _SHAPES[function]
         given = [dict(zip(shape.inputs, task.rows, strict=True)) for task in tasks]
         codes, soft = _split(given[0].get("labels", _NO_CODES))
@@ -95,7 +94,7 @@ class Program:
     @staticmethod
     def knows(kernel: Callable[..., Any]) -> bool:
         """Whether this kernel has a compiled twin."""
-        return _parts(kernel)[0] in _SHAPES
+        return specification.function_and_settings(kernel)[0] in _SHAPES
 
     def new_rows(self, n_rows: int) -> Array:
         """Room for the new rows, tasks × n × columns."""
@@ -137,11 +136,6 @@ def _split(labels: Labels) -> tuple[Labels, Array]:
     if labels.ndim == 1:
         return labels, _NO_ROWS
     return _NO_CODES, np.ascontiguousarray(labels, dtype=np.float64)
-
-
-def _parts(kernel: Callable[..., Any]) -> tuple[Any, dict[str, Any]]:
-    """A kernel's function and its settings."""
-    return (kernel.func, kernel.keywords) if isinstance(kernel, partial) else (kernel, {})
 
 
 def _distinct(arrays: Sequence[Array]) -> tuple[Array, Any]:
