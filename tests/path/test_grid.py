@@ -164,6 +164,7 @@ def test_operators_of_other_patterns_are_others(problems, tmp_path):
         sweep_rho_alpha(other, [1.0], [1.0], **settings)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("count", [1, 3])
 def test_ctrl_c_ends_a_sweep_and_keeps_no_half_cells(problems, tmp_path, count, monkeypatch):
     problem, validation, _ = problems

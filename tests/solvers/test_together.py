@@ -115,6 +115,7 @@ def test_an_error_in_an_answer_ends_all():
         meeting.run([lambda: meeting.ask(broken, 1)] * 2)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_leaves_what_the_runs_have():
     X, y = make(200, 6, 3)
     problem, meeting = Problem.of(X, y, 1e-6), Meeting()
@@ -133,6 +134,7 @@ def test_ctrl_c_leaves_what_the_runs_have():
     assert 3 < first.n_iter < 20
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_in_the_last_stretch_is_noted():
     meeting = Meeting()
 
