@@ -13,15 +13,16 @@ import os
 import resource
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
-from machine import describe
 from numba import njit
 
 from admm_softmax import ADMM, Problem
 from admm_softmax.kernels.compiled.programs import zstep
+from admm_softmax.report.provenance import describe_machine
 
 K = 10
 
@@ -159,7 +160,7 @@ def main():
     report(gram(X, problem))
     report(z_step(arguments.rounds, threads))
     shape = f"{len(X):,} × {X.shape[1]}, K = {K}, float32"
-    title = f"`python benchmarks/kernels.py` on {describe()}: {shape}."
+    title = f"`python benchmarks/kernels.py` on {describe_machine()}, {date.today()}: {shape}."
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "kernels.md").write_text("\n".join([title, "", *lines, ""]), encoding="utf-8")
 

@@ -20,15 +20,16 @@ Ours runs before and after each peer; the median counts. Writes benchmarks/resul
 import argparse
 import time
 import warnings
+from datetime import date
 from pathlib import Path
 
 import numpy as np
-from machine import describe
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.model_selection import StratifiedKFold
 
 from admm_softmax import SoftmaxRegressionCV, softmax_path
 from admm_softmax.experiments.data import mnist
+from admm_softmax.report.provenance import describe_machine
 
 
 def timed(function):
@@ -107,8 +108,8 @@ def main():
     data = mnist(data_dir=arguments.data_dir)
     softmax_path(data.train.X[:5000], data.train.y[:5000], 2)  # loads what was compiled
     lines = [
-        f"`python benchmarks/path.py` on {describe()}: 40,000 × 7057, K = 10, float32, "
-        "tol = 1e-4 on both sides.",
+        f"`python benchmarks/path.py` on {describe_machine()}, {date.today()}: "
+        "40,000 × 7057, K = 10, float32, tol = 1e-4 on both sides.",
         "",
         "| what | took | |",
         "|---|---|---|",

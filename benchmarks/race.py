@@ -15,18 +15,19 @@ import io
 import time
 import warnings
 from contextlib import redirect_stdout
+from datetime import date
 from pathlib import Path
 
 import numpy as np
 import torch
 from cyanure.estimators import Classifier
 from datasets.images import Dataset
-from machine import describe
 from objective import Objective
 from sklearn.linear_model import LogisticRegression
 from sklearnex.linear_model import LogisticRegression as Intelex
 
 from admm_softmax import Problem
+from admm_softmax.report.provenance import describe_machine
 from admm_softmax.solvers.named import as_solver
 
 
@@ -170,8 +171,9 @@ def main():
     record("admm-softmax admm", race.ours("admm"))
     ours = float(np.median([o[0] for o in results["admm-softmax auto"]]))
     lines = [
-        f"`python benchmarks/race.py` on {describe()}: 40,000 × 7057, K = 10, float32, "
-        f"alpha = {arguments.alpha:g}. To reach F = {race.target:.6f}:",
+        f"`python benchmarks/race.py` on {describe_machine()}, {date.today()}: "
+        f"40,000 × 7057, K = 10, float32, alpha = {arguments.alpha:g}. "
+        f"To reach F = {race.target:.6f}:",
         "",
         "| solver | seconds | F | | times ours |",
         "|---|---|---|---|---|",

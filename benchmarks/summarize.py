@@ -10,13 +10,15 @@ the marks in README.md. The gap is relative to the least objective that any solv
 
 import argparse
 import re
+from datetime import date
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from datasets.simulated import SHAPES
-from machine import describe
+
+from admm_softmax.report.provenance import describe_machine
 
 HERE = Path(__file__).parent
 GAPS = (1e-2, 1e-3, 1e-4)
@@ -139,7 +141,8 @@ def main():
     folder.mkdir(exist_ok=True)
     head = (
         "Seconds until F is within 1e-2, 1e-3 and 1e-4 of the least value found, alpha = 1e-3, "
-        f"float32, on {describe()}. Set-up is on the clock, compiling is not (it is cached)."
+        f"float32, on {describe_machine()}, {date.today()}. "
+        "Set-up is on the clock, compiling is not (it is cached)."
     )
     text = f"{head}\n\n{table(summarize(frame))}"
     (folder / "table.md").write_text(text + "\n", encoding="utf-8")

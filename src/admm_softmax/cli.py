@@ -47,7 +47,8 @@ def _add_reproduce(commands: Any) -> None:
     parser.add_argument(
         "--authors-split",
         action="store_true",
-        help="MNIST with most validation images left among the training images",
+        help="run MNIST once more with the authors' split, which leaves most validation images "
+        "among the training images, and show what that does",
     )
     parser.add_argument(
         "--grid-rows",
@@ -62,23 +63,39 @@ def _add_reproduce(commands: Any) -> None:
 def _reproduce(options: argparse.Namespace) -> int:
     from rich.console import Console  # noqa: PLC0415  (the experiments load Matplotlib)
 
-    from admm_softmax.experiments.reproduce import Options, reproduce  # noqa: PLC0415
+    from admm_softmax.experiments.reproduce import (  # noqa: PLC0415
+        Options,
+        prepare,
+        reproduce,
+        write_results,
+    )
     from admm_softmax.experiments.story import comparison, write_report  # noqa: PLC0415
 
+    names = ("mnist", "cifar10") if options.name == "all" else (options.name,)
+    try:
+        settings = {
+            name: Options(
+                budget=options.budget,
+                seeds=options.seeds,
+                leak=options.authors_split and name == "mnist",
+                grid_rows=options.grid_rows if name == "cifar10" else 0,
+                data_dir=options.data_dir,
+                verbose=not options.quiet,
+            )
+            for name in names
+        }
+        for name in names:
+            prepare(name, options.out / name, settings[name])
+    except (ValueError, ImportError, datasets.DatasetError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
     console = Console()
     results = []
-    for name in ("mnist", "cifar10") if options.name == "all" else (options.name,):
-        settings = Options(
-            budget=options.budget,
-            seeds=options.seeds,
-            leaky=options.authors_split and name == "mnist",
-            grid_rows=options.grid_rows if name == "cifar10" else 0,
-            data_dir=options.data_dir,
-            verbose=not options.quiet,
-        )
-        results.append(reproduce(name, options.out / name, settings))
+    for name in names:
+        results.append(reproduce(name, options.out / name, settings[name]))
         table = comparison(results[-1])
         console.print(_table(results[-1].setting.title, table.columns[:4], table.rows))
+    write_results(results, options.out)
     page = write_report(results, options.out)
     console.print(f"Figures and report: {page}", highlight=False)
     return 0

@@ -1,6 +1,8 @@
 """The reproduction, on small stand-ins for the images: protocol, what is kept, the report."""
 
 import json
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from admm_softmax.experiments import story
 from admm_softmax.experiments.data import Data, Part, split_rows
 from admm_softmax.experiments.paper import CIFAR10, METHODS, MNIST
 from admm_softmax.experiments.protocol import Problems, compete
-from admm_softmax.experiments.reproduce import Options, reproduce
+from admm_softmax.experiments.reproduce import Options, reproduce, write_results
 
 RNG = np.random.default_rng(0)
 
@@ -45,11 +47,12 @@ def small(monkeypatch):
     data = small_data()
     loaded = []
 
-    def load(name, seed, out, options):
-        loaded.append(seed)
+    def load(name, seed, out, options, leaky=False):
+        loaded.append("leaky" if leaky else seed)
         return data
 
     monkeypatch.setattr(module, "_load", load)
+    monkeypatch.setattr(data_sets, "load_mnist", lambda data_dir: small_images("mnist"))
     monkeypatch.setattr(module, "GRID", np.logspace(-4, 0, 4))
     monkeypatch.setattr(story, "load_mnist", lambda data_dir: small_images("mnist"))
     monkeypatch.setattr(story, "load_cifar10", lambda data_dir: small_images("cifar10"))
@@ -103,15 +106,21 @@ def test_every_method_keeps_what_validates_best(method):
 def test_results_are_complete_and_not_repeated(small, tmp_path):
     options = Options(budget=0.1, seeds=2, grid_rows=60, grid_iterations=3)
     results = reproduce("mnist", tmp_path, options)
-    assert sorted(small) == [0, 0, 1]  # two seeds, and the grid
+    assert small == [0, 1, 0]  # two seeds, and the grid
     assert len(results.outcomes) == 8
     assert len(results.better) == 4
     assert len(results.sweep.cells) == 16
-    stored = json.loads((tmp_path / "results.json").read_text())
-    assert stored["options"]["budget"] == 0.1
-    assert stored["paper"]["SGD"]["accuracy"] == 0.9656
+    stored = json.loads(write_results([results], tmp_path).read_text())
     assert {"versions", "machine", "date"} <= set(stored)
+    stored = stored["experiments"]["mnist"]
+    assert stored["options"]["budget"] == 0.1
+    assert stored["settings"]["alpha"] == MNIST.alpha
+    assert "rho=0.004" in stored["settings"]["methods"]["ADMM-Softmax"]
+    assert stored["paper"]["SGD"]["accuracy"] == 0.9656
     assert stored["runs"][0]["history"]["seconds"]
+    assert len(stored["made"]) == 12  # four methods and two penalties a seed
+    assert {"date", "machine", "versions"} <= set(stored["made"]["1-sgd"])
+    assert len(stored["grid"]) == 16
     again = reproduce("mnist", tmp_path, Options(budget=0.1, seeds=2))
     assert len(small) == 3
     assert again.outcomes == results.outcomes
@@ -119,12 +128,41 @@ def test_results_are_complete_and_not_repeated(small, tmp_path):
     assert len(small) == 4  # another budget is another run
 
 
+def test_other_settings_are_another_run(small, tmp_path, monkeypatch):
+    reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+    reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+    assert len(small) == 1
+    monkeypatch.setitem(module.SETTINGS, "mnist", replace(MNIST, rho=1e-2))
+    results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+    assert len(small) == 2
+    assert "rho=0.01" in results.outcomes[0].solver
+
+
+def test_the_leak_is_shown_beside_the_clean_split(small, tmp_path):
+    results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1, leak=True))
+    assert small == [0, "leaky"]
+    assert [outcome.method for outcome in results.leaked] == list(METHODS)
+    table = story.leak(results)
+    own, leaked = results.outcomes[1], results.leaked[1]
+    assert table.rows[1] == [
+        "Newton-CG",
+        *(
+            f"{100 * accuracy:.2f} %"
+            for o in (own, leaked)
+            for accuracy in (o.val_accuracy, o.test_accuracy)
+        ),
+    ]
+    assert "authors' split" in story._leak(results).heading
+    reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1, leak=True))
+    assert len(small) == 2
+
+
 def test_the_report(small, tmp_path):
     options = Options(budget=0.1, seeds=2, grid_rows=60, grid_iterations=2)
     results = [reproduce(name, tmp_path / name, options) for name in ("mnist", "cifar10")]
     page = story.write_report(results, tmp_path)
     html = page.read_text()
-    for words in ("97.74 %", "82.90 %", "Newton-CG deteriorates", "ADMM-Softmax", "±"):
+    for words in ("97.74 %", "82.90 %", "CG, held to 20 steps", "ADMM-Softmax", "±"):
         assert words in html
     assert "http" not in html.replace("http-equiv", "")
     tables = (tmp_path / "tables.md").read_text()
@@ -149,4 +187,65 @@ def test_the_command(small, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "ADMM-Softmax" in printed
     assert "report.html" in printed
-    assert (tmp_path / "mnist" / "results.json").exists()
+    assert set(json.loads((tmp_path / "results.json").read_text())["experiments"]) == {"mnist"}
+
+
+def test_deterioration_is_said_only_where_it_is():
+    problems = Problems.of(small_data(), 1e-3)
+    solver = MNIST.solvers(0)["Newton-CG"]
+    outcome = compete(problems, "Newton-CG", solver, budget=0.2, seed=0, verbose=False)
+    worse = replace(outcome, inner_residuals=[[0.5, 0.01], [0.9, 0.8], [0.9, 0.7]])
+    assert story._deterioration(worse).startswith("Newton-CG deteriorates")
+    same = replace(outcome, inner_residuals=[[0.5, 0.01], [], [0.9, 0.01]])
+    assert story._deterioration(same).startswith("Newton-CG does not")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--budget", "0", "budget must be a number of seconds > 0, got 0"),
+        ("--seeds", "0", "seeds must be a whole number ≥ 1, got 0"),
+        ("--grid-rows", "-3", "grid_rows must be a whole number ≥ 0, got -3"),
+    ],
+)
+def test_the_command_refuses(option, value, words, tmp_path, capsys):
+    assert main(["reproduce", "all", "--out", str(tmp_path), f"{option}={value}"]) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_what_is_missing_is_missed_before_the_first_run(small, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(data_sets, "load_cifar10", lambda data_dir: small_images("cifar10"))
+    monkeypatch.setattr(data_sets, "alexnet_weights", lambda data_dir: zero_weights())
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert main(["reproduce", "all", "--out", str(tmp_path), "--quiet"]) == 1
+    assert "AlexNetPool5 needs torch: pip install" in capsys.readouterr().err
+    assert small == []
+
+
+def zero_weights():
+    shapes = [(64, 3, 11, 11), (192, 64, 5, 5), (384, 192, 3, 3), (256, 384, 3, 3)]
+    shapes.append((256, 256, 3, 3))
+    return {
+        f"{name}{k}": np.zeros(size, np.float32)
+        for k, shape in enumerate(shapes)
+        for name, size in (("weight", shape), ("bias", shape[:1]))
+    }
+
+
+def test_a_single_iteration_has_no_speed(small, tmp_path):
+    results = reproduce("mnist", tmp_path, Options(budget=1e-9, seeds=1))
+    assert {outcome.iterations for outcome in results.outcomes} == {1}
+    story.write_report([results], tmp_path)
+    assert "times faster" not in story._verdict(results)
+    assert story.speed(results).rows[0][-1] == "–"
+
+
+def test_results_are_strict_json(small, tmp_path):
+    results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+    outcome = replace(results.outcomes[0], test_loss=float("nan"))
+    written = write_results([replace(results, outcomes=[outcome])], tmp_path).read_text()
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    json.loads(written, parse_constant=refuse)

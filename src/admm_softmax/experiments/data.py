@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from admm_softmax import operators
 from admm_softmax.datasets import alexnet_weights
-from admm_softmax.datasets.images import Folder, load_cifar10, load_mnist
+from admm_softmax.datasets.images import Folder, Images, load_cifar10, load_mnist
 from admm_softmax.features import AlexNetPool5, RandomConvolution, standardize_examples
 
 Rows = NDArray[np.intp]
@@ -96,8 +96,7 @@ def cifar10(
     features of all images are kept in `cache_dir`.
     """
     images = load_cifar10(data_dir=data_dir)
-    network = AlexNetPool5(alexnet_weights(data_dir=data_dir), cache_dir=cache_dir, verbose=verbose)
-    X = standardize_examples(network.fit_transform(images.train_images), copy=False)
+    X, X_test = alexnet_features(images, data_dir=data_dir, cache_dir=cache_dir, verbose=verbose)
     order = np.arange(len(X))
     if seed:
         np.random.default_rng(seed).shuffle(order)
@@ -107,12 +106,34 @@ def cifar10(
         "cifar10",
         Part(X[train], images.train_labels[train]),
         Part(X[validation], images.train_labels[validation]),
-        Part(
-            standardize_examples(network.transform(images.test_images), copy=False),
-            images.test_labels,
-        ),
+        Part(X_test, images.test_labels),
         _with_intercept(operators.per_channel(maps, 256)) / 9216,
     )
+
+
+def alexnet_features(
+    images: Images,
+    *,
+    data_dir: Folder = None,
+    cache_dir: Folder = None,
+    verbose: bool = False,
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Standardised features of the training and of the test images."""
+    network = AlexNetPool5(alexnet_weights(data_dir=data_dir), cache_dir=cache_dir, verbose=verbose)
+    network.fit(images.train_images)
+    train, test = (network.transform(x) for x in (images.train_images, images.test_images))
+    return standardize_examples(train, copy=False), standardize_examples(test, copy=False)
+
+
+def prepare(
+    name: str, *, data_dir: Folder = None, cache_dir: Folder = None, verbose: bool = False
+) -> None:
+    """Fetch the images and, for CIFAR-10, put their features into `cache_dir`."""
+    if name == "mnist":
+        load_mnist(data_dir=data_dir)
+    else:
+        images = load_cifar10(data_dir=data_dir)
+        alexnet_features(images, data_dir=data_dir, cache_dir=cache_dir, verbose=verbose)
 
 
 def _with_intercept(L: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from admm_softmax.experiments.paper import METHODS
@@ -50,9 +51,14 @@ def _zoom(axis: Any, curves: Sequence[Sequence[float]], is_accuracy: bool) -> No
         axis.set_ylim(0.9 * min(min(curve) for curve in curves), 1.5 * top)
 
 
+def cg_steps(newton: Outcome) -> list[list[float]]:
+    """CG's relative residuals, a list a Newton step."""
+    return [residuals for residuals in newton.inner_residuals if residuals]
+
+
 def deterioration(newton: Outcome) -> Figure:
     """CG's last relative residual at every Newton step, and step by step in the first and last."""
-    steps = [residuals for residuals in newton.inner_residuals if residuals]
+    steps = cg_steps(newton)
     figure = Figure(figsize=(9.6, 3.5), layout="constrained")
     left, right = figure.subplots(1, 2)
     left.semilogy(range(1, len(steps) + 1), [step[-1] for step in steps], color="#2a6f97", lw=1.6)
@@ -66,6 +72,7 @@ def deterioration(newton: Outcome) -> Figure:
     right.legend(frameon=False, title="Newton step", fontsize=9)
     for axis in (left, right):
         axis.set_ylabel("relative residual")
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         _clean(axis)
     return figure
 

@@ -19,8 +19,10 @@ COLUMNS = ("seconds", "loss", "accuracy", "val_loss", "val_accuracy")
 class Outcome:
     """One method's run on one seed, as it goes into results.json.
 
-    The clock is the solver's own: set-up counts, monitoring does not. `history` has
-    `COLUMNS`, a row an iteration; `inner_residuals` are CG's, a list an iteration.
+    The clock is the solver's own: set-up counts, monitoring does not. `setup_seconds` end with
+    the first iteration, and `seconds_per_iteration`, None if it is the only one, is a median of
+    the others. `history` has `COLUMNS`, a row an iteration; `inner_residuals` are CG's, a list
+    an iteration.
     """
 
     method: str
@@ -31,7 +33,7 @@ class Outcome:
     kept_iteration: int
     seconds: float
     setup_seconds: float
-    seconds_per_iteration: float
+    seconds_per_iteration: float | None
     train_loss: float
     train_accuracy: float
     val_loss: float
@@ -95,7 +97,7 @@ def compete(
         kept_iteration=result.kept_iteration,
         seconds=float(seconds[-1]),
         setup_seconds=float(seconds[0]),
-        seconds_per_iteration=float(np.median(np.diff(seconds))) if len(seconds) > 1 else np.nan,
+        seconds_per_iteration=float(np.median(np.diff(seconds))) if len(seconds) > 1 else None,
         train_loss=kept["loss"],
         train_accuracy=kept["accuracy"],
         val_loss=kept["val_loss"],

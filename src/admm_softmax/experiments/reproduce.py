@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from admm_softmax._parallel import cpu_count
+from admm_softmax._checks import check_count, check_real
 from admm_softmax.estimators import SoftmaxRegressionCV
 from admm_softmax.experiments import data as data_sets
 from admm_softmax.experiments.data import Data
@@ -23,7 +23,7 @@ from admm_softmax.experiments.paper import METHODS, SETTINGS, Setting
 from admm_softmax.experiments.protocol import Outcome, Problems, compete
 from admm_softmax.path import Sweep, sweep_rho_alpha
 from admm_softmax.problem import Problem
-from admm_softmax.report.page import describe_versions
+from admm_softmax.report.provenance import describe_machine, describe_versions
 from admm_softmax.solvers import Solver
 
 #: Under which the library chooses α itself.
@@ -37,17 +37,25 @@ class Options:
     """How much to run.
 
     budget : seconds a method and seed
-    leaky : the authors' MNIST split, whose validation rows mostly stay among the training rows
+    leak : run seed 0 once more, with the authors' MNIST split, whose validation rows mostly
+        stay among the training rows
     grid_rows : training rows of the grid; 0 leaves the grid out
     """
 
     budget: float = 300.0
     seeds: int = 3
-    leaky: bool = False
+    leak: bool = False
     grid_rows: int = 0
     grid_iterations: int = 20
     data_dir: str | None = None
     verbose: bool = False
+
+    def __post_init__(self) -> None:
+        check_real("budget", self.budget, "a number of seconds > 0", above=0)
+        check_count("seeds", self.seeds)
+        check_count("grid_iterations", self.grid_iterations)
+        if self.grid_rows:
+            check_count("grid_rows", self.grid_rows, "a whole number ≥ 0")
 
 
 @dataclass(frozen=True)
@@ -66,50 +74,64 @@ class Better:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Everything a report needs."""
+    """Everything a report needs.
+
+    leaked : seed 0 with the authors' split, where that was asked for
+    made : date, machine and versions of each run, by its name
+    """
 
     setting: Setting
     options: Options
     outcomes: list[Outcome]
+    leaked: list[Outcome]
     better: list[Better]
     sweep: Sweep | None
+    made: dict[str, dict[str, str]]
 
     def to_json(self) -> dict[str, Any]:
         """As it goes into results.json."""
         grid = None if self.sweep is None else [asdict(c) for c in self.sweep.cells.values()]
         return {
-            "experiment": self.setting.name,
-            "date": date.today().isoformat(),
-            "machine": f"{platform.machine()}, {cpu_count()} cores",
-            "versions": describe_versions(),
+            "settings": _settings(self.setting),
             "options": asdict(self.options),
             "paper": {k: v._asdict() for k, v in self.setting.reported.items()},
             "runs": [outcome.to_json() for outcome in self.outcomes],
+            "authors_split": [outcome.to_json() for outcome in self.leaked],
             "better": [asdict(row) for row in self.better],
             "grid": grid,
+            "made": self.made,
         }
 
 
 def reproduce(name: str, out: Path, options: Options) -> Results:
-    """Run an experiment, or what is left of it, and write `results.json` into `out`.
+    """Run an experiment, or what is left of it.
 
-    Each finished run is kept in `out/runs` and not repeated.
+    Each finished run is kept in `out/runs`, and not repeated unless its settings changed.
     """
     setting = SETTINGS[name]
-    kept = _Kept(out / "runs", options)
+    kept = _Kept(out / "runs", options.budget)
+    seeds = [_Seed(number, setting, options, out, kept) for number in range(options.seeds)]
     outcomes, better = [], []
-    for number in range(options.seeds):
-        seed = _Seed(number, setting, options, out)
-        for method, solver in setting.solvers(number).items():
-            found = kept(f"{number}-{_slug(method)}", partial(seed.compete, method, solver))
-            outcomes.append(Outcome(**found))
-        for penalty in PENALTIES:
-            found = kept(f"{number}-{_slug(penalty)}", partial(seed.choose_alpha, penalty))
-            better.append(Better(**found))
+    for seed in seeds:
+        outcomes += seed.outcomes()
+        better += [seed.better(penalty) for penalty in PENALTIES]
+        seed.forget()
+    leaked = []
+    if options.leak:
+        leaked = _Seed(0, setting, options, out, kept, leaky=True).outcomes()
     sweep = _grid(name, out, options) if options.grid_rows else None
-    results = Results(setting, options, outcomes, better, sweep)
-    _write(out / "results.json", results.to_json())
-    return results
+    return Results(setting, options, outcomes, leaked, better, sweep, kept.made)
+
+
+def write_results(results: Sequence[Results], out: Path) -> Path:
+    """`results.json` in `out`: every figure, with what it depends on."""
+    content = {
+        "date": date.today().isoformat(),
+        "machine": describe_machine(),
+        "versions": describe_versions(),
+        "experiments": {result.setting.name: result.to_json() for result in results},
+    }
+    return _write(out / "results.json", _finite(content))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,27 +142,50 @@ class _Seed:
     setting: Setting
     options: Options
     out: Path
+    kept: _Kept
+    leaky: bool = False
 
     @cached_property
     def data(self) -> Data:
-        return _load(self.setting.name, self.number, self.out, self.options)
+        return _load(self.setting.name, self.number, self.out, self.options, self.leaky)
 
     @cached_property
     def problems(self) -> Problems:
         return Problems.of(self.data, self.setting.alpha)
 
-    def compete(self, method: str, solver: Solver) -> Outcome:
-        return compete(
-            self.problems,
-            method,
-            solver,
-            budget=self.options.budget,
-            seed=self.number,
-            verbose=self.options.verbose,
-        )
+    def outcomes(self) -> list[Outcome]:
+        """Of all methods."""
+        return [self._outcome(*pair) for pair in self.setting.solvers(self.number).items()]
 
-    def choose_alpha(self, penalty: str) -> Better:
-        return choose_alpha(self.data, penalty, self.number, self.options.verbose)
+    def _outcome(self, method: str, solver: Solver) -> Outcome:
+        options = self.options
+        found = self.kept(
+            f"{self.number}-{_slug(method)}{'-leaky' if self.leaky else ''}",
+            f"alpha = {self.setting.alpha:g}, {solver}",
+            lambda: compete(
+                self.problems,
+                method,
+                solver,
+                budget=options.budget,
+                seed=self.number,
+                verbose=options.verbose,
+            ),
+        )
+        return Outcome(**found)
+
+    def better(self, penalty: str) -> Better:
+        """With α chosen by the library."""
+        found = self.kept(
+            f"{self.number}-{_slug(penalty)}",
+            f"20 alphas, {penalty}",
+            lambda: choose_alpha(self.data, penalty, self.number, self.options.verbose),
+        )
+        return Better(**found)
+
+    def forget(self) -> None:
+        """Let the data go, for the next seed's."""
+        vars(self).pop("problems", None)
+        vars(self).pop("data", None)
 
 
 def choose_alpha(data: Data, penalty: str, seed: int, verbose: bool = False) -> Better:
@@ -163,9 +208,16 @@ def choose_alpha(data: Data, penalty: str, seed: int, verbose: bool = False) -> 
     )
 
 
-def _load(name: str, seed: int, out: Path, options: Options) -> Data:
+def prepare(name: str, out: Path, options: Options) -> None:
+    """Fetch and make what the runs will need: what is missing is missed now."""
+    data_sets.prepare(
+        name, data_dir=options.data_dir, cache_dir=out / "features", verbose=options.verbose
+    )
+
+
+def _load(name: str, seed: int, out: Path, options: Options, leaky: bool = False) -> Data:
     if name == "mnist":
-        return data_sets.mnist(seed, leaky=options.leaky, data_dir=options.data_dir)
+        return data_sets.mnist(seed, leaky=leaky, data_dir=options.data_dir)
     return data_sets.cifar10(
         seed, data_dir=options.data_dir, cache_dir=out / "features", verbose=options.verbose
     )
@@ -198,30 +250,64 @@ def _grid(name: str, out: Path, options: Options) -> Sweep:
     )
 
 
+def _settings(setting: Setting) -> dict[str, Any]:
+    """What every run of an experiment was given."""
+    return {
+        "title": setting.title,
+        "alpha": setting.alpha,
+        "penalty": "(alpha/2) |L W|^2 with the paper's L, intercept included; W_ref = 0, W_0 = 0",
+        "methods": {method: str(solver) for method, solver in setting.solvers(0).items()},
+        "kept": "the iterate with the best validation accuracy",
+        "better": [f"SoftmaxRegressionCV(alphas=20), L = {penalty}" for penalty in PENALTIES],
+    }
+
+
 class _Kept:
-    """Finished runs on disk, one file each, under the options that they depend on."""
+    """Finished runs on disk, one file each, a folder for each budget.
 
-    def __init__(self, folder: Path, options: Options) -> None:
-        split = "-leaky" if options.leaky else ""
-        self.folder = folder / f"{options.budget:g}s{split}"
+    made : date, machine and versions of every run asked for
+    """
 
-    def __call__(self, name: str, make: Callable[[], Any]) -> Mapping[str, Any]:
-        """What is there, or what `make` makes."""
+    def __init__(self, folder: Path, budget: float) -> None:
+        self.folder = folder / f"{budget:g}s"
+        self.made: dict[str, dict[str, str]] = {}
+
+    def __call__(self, name: str, settings: str, make: Callable[[], Any]) -> Mapping[str, Any]:
+        """What is there for these settings, or what `make` makes."""
         path = self.folder / f"{name}.json"
-        if path.exists():
-            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            return found
-        made = asdict(make())
-        _write(path, made)
-        return made
+        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        if kept is None or kept["made"]["settings"] != settings:
+            figures = asdict(make())
+            made = {
+                "settings": settings,
+                "date": date.today().isoformat(),
+                "machine": describe_machine(),
+                "versions": describe_versions(),
+            }
+            kept = {"made": made, "figures": figures}
+            _write(path, kept)
+        self.made[name] = kept["made"]
+        figures = kept["figures"]
+        assert isinstance(figures, dict)
+        return figures
 
 
-def _write(path: Path, content: Mapping[str, Any]) -> None:
+def _finite(content: Any) -> Any:
+    """None for what is no number: JSON has no name for it."""
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> Path:
     """The whole file or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     part.write_text(json.dumps(content, indent=1), encoding="utf-8")
     os.replace(part, path)
+    return path
 
 
 def _slug(text: str) -> str:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import base64
 import io
-import platform
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-import numpy
-import scipy
-import sklearn
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-import admm_softmax
+from admm_softmax.report.provenance import describe_machine, describe_versions
 
 
 @dataclass(frozen=True)
@@ -78,19 +74,10 @@ def write_page(page: Page, path: Path) -> Path:
         loader=PackageLoader("admm_softmax.report"), autoescape=True, undefined=StrictUndefined
     )
     html = environment.get_template("page.html").render(
-        page=page, versions=describe_versions(), today=date.today().isoformat()
+        page=page,
+        machine=describe_machine(),
+        versions=describe_versions(),
+        today=date.today().isoformat(),
     )
     path.write_text(html, encoding="utf-8")
     return path
-
-
-def describe_versions() -> str:
-    """What this ran on, in a line."""
-    modules = {
-        "admm-softmax": admm_softmax,
-        "scikit-learn": sklearn,
-        "NumPy": numpy,
-        "SciPy": scipy,
-    }
-    named = [f"{name} {module.__version__}" for name, module in modules.items()]
-    return ", ".join([*named, f"Python {platform.python_version()}", platform.machine()])
