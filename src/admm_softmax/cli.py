@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_reproduce(commands)
     options = parser.parse_args(arguments)
     if options.command == "demo":
-        return _demo(options.out)
+        return _explained(lambda: _demo(options.out))
     if options.command == "reproduce":
-        return _reproduce(options)
+        return _explained(lambda: _reproduce(options))
     names = datasets.NAMES if options.name == "all" else (options.name,)
     return _fetch(names, options.data_dir)
 
@@ -53,50 +54,59 @@ def _add_reproduce(commands: Any) -> None:
     parser.add_argument(
         "--grid-rows",
         type=int,
-        default=10_000,
-        help="training rows of CIFAR-10's grid over alpha and rho; 0 leaves it out",
+        help="training rows of CIFAR-10's grid over alpha and rho; 10000 if not given, "
+        "0 leaves it out",
     )
     parser.add_argument("--data-dir", help="a folder that may have the data already")
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
+    parser.set_defaults(refuse=parser.error)
 
 
-def _reproduce(options: argparse.Namespace) -> int:
+def _reproduce(arguments: argparse.Namespace) -> int:
     from rich.console import Console  # noqa: PLC0415  (the experiments load Matplotlib)
 
+    from admm_softmax.experiments.data import prepare  # noqa: PLC0415
     from admm_softmax.experiments.reproduce import (  # noqa: PLC0415
         Options,
-        prepare,
         reproduce,
         write_results,
     )
     from admm_softmax.experiments.story import comparison, write_report  # noqa: PLC0415
 
-    names = ("mnist", "cifar10") if options.name == "all" else (options.name,)
+    names = ("mnist", "cifar10") if arguments.name == "all" else (arguments.name,)
+    if arguments.authors_split and "mnist" not in names:
+        arguments.refuse("--authors-split is for mnist, and cifar10 alone was asked for")
+    if arguments.grid_rows is not None and "cifar10" not in names:
+        arguments.refuse("--grid-rows is for cifar10, and mnist alone was asked for")
+    grid_rows = 10_000 if arguments.grid_rows is None else arguments.grid_rows
+    out: Path = arguments.out
     try:
-        settings = {
+        options = {
             name: Options(
-                budget=options.budget,
-                seeds=options.seeds,
-                leak=options.authors_split and name == "mnist",
-                grid_rows=options.grid_rows if name == "cifar10" else 0,
-                data_dir=options.data_dir,
-                verbose=not options.quiet,
+                budget=arguments.budget,
+                seeds=arguments.seeds,
+                authors_split=arguments.authors_split and name == "mnist",
+                grid_rows=grid_rows if name == "cifar10" else 0,
+                data_dir=arguments.data_dir,
+                verbose=not arguments.quiet,
             )
             for name in names
         }
-        for name in names:
-            prepare(name, options.out / name, settings[name])
-    except (ValueError, ImportError, datasets.DatasetError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except (ValueError, OSError) as error:
+        arguments.refuse(str(error))
+    for name in names:
+        prepare(name, data_dir=arguments.data_dir, verbose=not arguments.quiet)
     console = Console()
     results = []
     for name in names:
-        results.append(reproduce(name, options.out / name, settings[name]))
+        results.append(reproduce(name, out / name, options[name], console.print))
         table = comparison(results[-1])
         console.print(_table(results[-1].setting.title, table.columns[:4], table.rows))
-    write_results(results, options.out)
-    page = write_report(results, options.out)
+        write_results(results, out)
+        page = write_report(results, out)
     console.print(f"Figures and report: {page}", highlight=False)
     return 0
 
@@ -113,6 +123,20 @@ def _demo(out: Path) -> int:
     console.print(_table(title, columns, [row.cells() for row in rows]))
     console.print(f"Plots and report: {page}", highlight=False)
     return 0
+
+
+def _explained(command: Callable[[], int]) -> int:
+    """Run a command; what is not there, and Ctrl-C, end in a line instead of a trace."""
+    try:
+        return command()
+    except (ImportError, datasets.DatasetError) as error:
+        is_report = isinstance(error, ImportError) and error.name in ("matplotlib", "jinja2")
+        remedy = ": pip install 'admm-softmax[report]'" if is_report else ""
+        print(f"{error}{remedy}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("Interrupted. What was finished is kept, and is not done again.", file=sys.stderr)
+        return 130
+    return 1
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:

@@ -7,36 +7,38 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from admm_softmax import ADMM, HessianLBFGS, NewtonCG, operators
+from admm_softmax import ADMM, SGD, HessianLBFGS, NewtonCG, operators
 from admm_softmax.cli import main
 from admm_softmax.datasets import Images
 from admm_softmax.experiments import data as data_sets
+from admm_softmax.experiments import protocol, story
 from admm_softmax.experiments import reproduce as module
-from admm_softmax.experiments import story
 from admm_softmax.experiments.data import Data, Part, split_rows
+from admm_softmax.experiments.kept import Kept
 from admm_softmax.experiments.paper import CIFAR10, METHODS, MNIST
 from admm_softmax.experiments.protocol import Problems, compete
-from admm_softmax.experiments.reproduce import Options, reproduce, write_results
-
-RNG = np.random.default_rng(0)
+from admm_softmax.experiments.reproduce import Options, choose_alpha, reproduce, write_results
+from admm_softmax.features import AlexNetPool5, RandomConvolution
+from admm_softmax.solvers import run
 
 
 def small_data(n=240, d=12):
-    centres = RNG.standard_normal((10, d))
+    random = np.random.default_rng(0)
+    centres = random.standard_normal((10, d))
 
     def part(count, noise):
         y = np.arange(count) % 10
-        X = centres[y] + noise * RNG.standard_normal((count, d))
+        X = centres[y] + noise * random.standard_normal((count, d))
         return Part(X.astype(np.float32), y)
 
     L = data_sets._with_intercept(operators.laplacian((3, 4)))
-    return Data("mnist", part(n, 0.6), part(100, 0.6), part(100, 0.6), L)
+    return Data(part(n, 0.6), part(100, 0.6), part(100, 0.6), L)
 
 
 def small_images(name):
     labels = np.repeat(np.arange(10), 6)
     shape = (60, 28, 28) if name == "mnist" else (60, 32, 32, 3)
-    images = RNG.integers(0, 256, shape, dtype=np.uint8)
+    images = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
     names = tuple("abcdefghij")
     return Images(name, "made up", names, images, labels, images, labels)
 
@@ -47,7 +49,7 @@ def small(monkeypatch):
     data = small_data()
     loaded = []
 
-    def load(name, seed, out, options, leaky=False):
+    def load(name, seed, options, leaky=False):
         loaded.append("leaky" if leaky else seed)
         return data
 
@@ -59,8 +61,12 @@ def small(monkeypatch):
     return loaded
 
 
-def test_the_clean_split_is_one():
-    labels = RNG.integers(0, 10, 60_000)
+@pytest.fixture(scope="module")
+def labels():
+    return np.random.default_rng(0).integers(0, 10, 60_000)
+
+
+def test_the_clean_split_is_one(labels):
     for seed in (0, 1):
         train, validation = split_rows(labels, seed)
         assert len(train) == 40_000
@@ -70,22 +76,125 @@ def test_the_clean_split_is_one():
     assert not np.array_equal(split_rows(labels, 1)[0], split_rows(labels, 2)[0])
 
 
-def test_the_authors_split_leaks():
-    labels = RNG.integers(0, 10, 60_000)
-    train, validation = split_rows(labels, leaky=True)
-    assert len(train) == 40_000
-    np.testing.assert_array_equal(np.bincount(labels[validation]), np.full(10, 1000))
-    assert len(np.intersect1d(train, validation)) > 5000  # most of the 10,000
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_authors_split_leaks(labels, seed):
+    train, validation = split_rows(labels, seed, leaky=True)
+    clean, same = split_rows(labels, seed)
+    np.testing.assert_array_equal(validation, same)
+    assert len(np.unique(train)) == 40_000
+    assert 6000 < len(np.intersect1d(train, validation)) < 8000  # most of the 10,000
+    assert np.isin(train, np.union1d(clean, validation)).all()
 
 
 def test_the_papers_settings():
     solvers = MNIST.solvers(seed=2)
     assert tuple(solvers) == METHODS == tuple(MNIST.reported)
-    assert solvers["ADMM-Softmax"] == ADMM(rho=40_000 * 1e-7)
+    assert solvers["ADMM-Softmax"] == ADMM(rho=40_000 * 1e-7, start="paper")
     assert solvers["Newton-CG"] == NewtonCG(20, 1e-2)
     assert solvers["ℓ-BFGS"] == HessianLBFGS(10, 20, 1e-2)
-    assert (solvers["SGD"].learning_rate, solvers["SGD"].seed) == (0.1, 2)
+    sgd = SGD(0.1, batch_size=300, momentum=0.9, nesterov=False, schedule="constant", seed=2)
+    assert solvers["SGD"] == sgd
+    assert MNIST.alpha == 1e-6
+    assert CIFAR10.alpha == 0.1
     assert CIFAR10.solvers(0)["ADMM-Softmax"].rho == pytest.approx(40_000 * 8e-12)
+    assert CIFAR10.solvers(2)["SGD"] == replace(sgd, learning_rate=0.01)
+    assert [tuple(r) for r in MNIST.reported.values()] == [
+        (0.092, 0.9774),
+        (0.13, 0.9646),
+        (0.093, 0.9734),
+        (0.113, 0.9656),
+    ]
+    assert [tuple(r) for r in CIFAR10.reported.values()] == [
+        (0.590, 0.8290),
+        (0.534, 0.8158),
+        (0.584, 0.8103),
+        (0.664, 0.8079),
+    ]
+
+
+def check_operator(L, side, n_maps):
+    """Five-point Laplacians with spacing 1 / side and a 1, divided by the number of columns."""
+    n = n_maps * side**2
+    assert L.shape == (n + 1, n + 1)
+    dense = L[: 2 * side**2, : 2 * side**2].toarray() * n / side**2
+    np.testing.assert_allclose(np.abs(np.diag(dense)), 4)
+    np.testing.assert_allclose(np.abs(dense[0, [1, side]]), 1)
+    assert dense[side - 1, side] == 0  # the next line of the image
+    assert not dense[: side**2, side**2 :].any()  # another map
+    assert L[n, n] == pytest.approx(1 / n)
+
+
+def test_mnist_as_the_paper_has_it(monkeypatch, labels):
+    pixels = np.zeros((60_000, 28, 28), np.uint8)
+    pixels[:, 14, 14] = 51
+    test = pixels[:20]
+    images = Images("mnist", "made up", tuple("abcdefghij"), pixels, labels, test, labels[:20])
+    monkeypatch.setattr(data_sets, "load_mnist", lambda data_dir: images)
+    monkeypatch.setattr(
+        data_sets, "split_rows", lambda *_, leaky: (np.arange(30, 70), np.arange(5))
+    )
+    data = data_sets.mnist(seed=3)
+    assert [part.X.shape for part in (data.train, *data.others)] == [
+        (40, 7056),
+        (5, 7056),
+        (20, 7056),
+    ]
+    assert data.train.X.dtype == np.float32
+    np.testing.assert_array_equal(data.train.y, labels[30:70])
+    filters = RandomConvolution(random_state=3).fit(np.zeros((1, 28, 28))).filters_
+    maps = data.train.X[0].reshape(9, 28, 28)
+    assert np.count_nonzero(maps) == 81
+    np.testing.assert_allclose(
+        sorted(np.arctanh(maps[maps != 0])), sorted(51 / 255 * filters.ravel()), rtol=1e-4
+    )
+    check_operator(data.operator, 28, 9)
+
+
+def test_cifar10_as_the_paper_has_it(monkeypatch):
+    labels = np.random.default_rng(1).integers(0, 10, 50_000)
+    pixels = np.zeros((50_000, 1, 1, 3), np.uint8)
+    images = Images(
+        "cifar10", "made up", tuple("abcdefghij"), pixels, labels, pixels[:7], labels[:7]
+    )
+    monkeypatch.setattr(data_sets, "load_cifar10", lambda data_dir: images)
+
+    def features(images, **_):
+        return np.arange(50_000, dtype=np.float32)[:, None], np.zeros((7, 1), np.float32)
+
+    monkeypatch.setattr(data_sets, "alexnet_features", features)
+    data = data_sets.cifar10(0)
+    np.testing.assert_array_equal(data.train.X[:, 0], np.arange(40_000))  # batches 1 to 4
+    np.testing.assert_array_equal(data.validation.X[:, 0], np.arange(40_000, 50_000))
+    np.testing.assert_array_equal(data.validation.y, labels[40_000:])
+    assert data.test.X.shape == (7, 1)
+    check_operator(data.operator, 6, 256)
+    other = data_sets.cifar10(1)
+    rows = np.concatenate([other.train.X[:, 0], other.validation.X[:, 0]])
+    np.testing.assert_array_equal(np.sort(rows), np.arange(50_000))
+    assert len(other.train.y) == 40_000
+    assert 7000 < np.count_nonzero(other.validation.X[:, 0] < 40_000) < 9000
+    np.testing.assert_array_equal(other.train.y, labels[other.train.X[:, 0].astype(int)])
+
+
+def test_features_of_cifar10_are_standardised_and_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("ADMM_SOFTMAX_CACHE", str(tmp_path))
+    monkeypatch.setattr(data_sets, "alexnet_weights", lambda data_dir: zero_weights())
+    seen = []
+
+    def compute(self, images, weights):
+        seen.append(len(images))
+        return np.random.default_rng(len(images)).random((len(images), 9216), np.float32)
+
+    monkeypatch.setattr(AlexNetPool5, "_compute", compute)
+    images = small_images("cifar10")
+    images = replace(images, test_images=images.test_images[:5])
+    for _ in range(2):
+        train, test = data_sets.alexnet_features(images)
+        assert (train.shape, test.shape) == ((60, 9216), (5, 9216))
+        np.testing.assert_allclose(train.mean(axis=1), 0, atol=1e-5)
+        np.testing.assert_allclose(train.std(axis=1), 1, rtol=1e-3)
+    assert seen == [60, 5]
+    assert len(list((tmp_path / "features").iterdir())) == 2
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -109,7 +218,8 @@ def test_results_are_complete_and_not_repeated(small, tmp_path):
     assert small == [0, 1, 0]  # two seeds, and the grid
     assert len(results.outcomes) == 8
     assert len(results.better) == 4
-    assert len(results.sweep.cells) == 16
+    assert len(results.grid.sweep.cells) == 16
+    assert results.grid.rows == 60
     stored = json.loads(write_results([results], tmp_path).read_text())
     assert {"versions", "machine", "date"} <= set(stored)
     stored = stored["experiments"]["mnist"]
@@ -118,14 +228,15 @@ def test_results_are_complete_and_not_repeated(small, tmp_path):
     assert "rho=0.004" in stored["settings"]["methods"]["ADMM-Softmax"]
     assert stored["paper"]["SGD"]["accuracy"] == 0.9656
     assert stored["runs"][0]["history"]["seconds"]
-    assert len(stored["made"]) == 12  # four methods and two penalties a seed
-    assert {"date", "machine", "versions"} <= set(stored["made"]["1-sgd"])
-    assert len(stored["grid"]) == 16
+    assert len(stored["made"]) == 13  # four methods and two penalties a seed, and the grid
+    assert {"date", "machine", "versions"} <= set(stored["made"]["0.1s/1-sgd"])
+    assert len(stored["grid"]["cells"]) == 16
     again = reproduce("mnist", tmp_path, Options(budget=0.1, seeds=2))
     assert len(small) == 3
     assert again.outcomes == results.outcomes
-    reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+    again = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
     assert len(small) == 4  # another budget is another run
+    assert again.better == results.better[:2]  # which does not depend on it
 
 
 def test_other_settings_are_another_run(small, tmp_path, monkeypatch):
@@ -139,22 +250,71 @@ def test_other_settings_are_another_run(small, tmp_path, monkeypatch):
 
 
 def test_the_leak_is_shown_beside_the_clean_split(small, tmp_path):
-    results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1, leak=True))
+    options = Options(budget=0.05, seeds=1, authors_split=True)
+    results = reproduce("mnist", tmp_path, options)
     assert small == [0, "leaky"]
-    assert [outcome.method for outcome in results.leaked] == list(METHODS)
+    assert [outcome.method for outcome in results.authors_split] == list(METHODS)
     table = story.leak(results)
-    own, leaked = results.outcomes[1], results.leaked[1]
+    own, leaky = results.outcomes[1], results.authors_split[1]
     assert table.rows[1] == [
         "Newton-CG",
         *(
             f"{100 * accuracy:.2f} %"
-            for o in (own, leaked)
+            for o in (own, leaky)
             for accuracy in (o.val_accuracy, o.test_accuracy)
         ),
     ]
     assert "authors' split" in story._leak(results).heading
-    reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1, leak=True))
+    reproduce("mnist", tmp_path, options)
     assert len(small) == 2
+
+
+def test_the_grid_is_in_the_papers_units(small, tmp_path):
+    options = Options(budget=0.05, seeds=1, grid_rows=60, grid_iterations=2)
+    grid = reproduce("cifar10", tmp_path, options).grid
+    assert {cell["rho"] for cell in grid.cells} == set(module.GRID)
+    assert {cell["alpha"] for cell in grid.cells} == set(module.GRID)
+    data, (rho, alpha) = small_data(), (1e-4, 1e-4)
+    X = np.hstack([data.train.X[:60], np.ones((60, 1))]).astype(np.float64)
+    L = data.operator.toarray()
+    expected = np.linalg.cond(rho * X.T @ X + alpha * L.T @ L)
+    assert grid.sweep.cells[rho, alpha].condition == pytest.approx(expected, rel=0.01)
+    whole = reproduce("cifar10", tmp_path, replace(options, grid_rows=9999)).grid
+    assert whole.rows == 240  # all there are
+
+
+def test_half_a_run_is_not_kept(small, tmp_path, monkeypatch):
+    def interrupted(*arguments, validation, **settings):
+        def press(_):
+            raise KeyboardInterrupt
+
+        return run(*arguments, validation=validation, callbacks=press, **settings)
+
+    protocol.warm_up()
+    monkeypatch.setattr(protocol, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce("mnist", tmp_path, Options(budget=60, seeds=1))
+    assert list(tmp_path.rglob("*.json")) == []
+
+
+def test_half_a_path_is_not_kept(monkeypatch):
+    def fit(self, *_, **__):
+        self.scores_, self.status_ = np.zeros((1, 7)), None
+        return self
+
+    monkeypatch.setattr(module.SoftmaxRegressionCV, "fit", fit)
+    with pytest.raises(KeyboardInterrupt):
+        choose_alpha(small_data(), "identity", 0)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"penalty": "identity"}', '{"made": {}}'])
+def test_a_file_that_does_not_fit_is_made_again(content, tmp_path):
+    better = module.Better("identity", 0, 1.0, 1.0, 20, 0.5, 0.5, 0.5)
+    (tmp_path / "name.json").write_text(content)
+    kept = Kept(tmp_path)
+    assert kept(module.Better, "name", "settings", lambda: better) == better
+    assert kept(module.Better, "name", "settings", pytest.fail) == better
+    assert kept.made["name"]["settings"] == "settings"
 
 
 def test_the_report(small, tmp_path):
@@ -181,6 +341,48 @@ def test_the_verdict_says_who_came_first(small, tmp_path):
     assert ("as in the paper" in verdict) == (best.method == "ADMM-Softmax")
 
 
+def with_accuracies(results, accuracies):
+    """Two seeds with these test accuracies, in percent."""
+    outcomes = [
+        replace(outcome, seed=seed, test_accuracy=accuracies[outcome.method][seed] / 100)
+        for outcome in results.outcomes
+        for seed in (0, 1)
+    ]
+    return replace(results, outcomes=outcomes)
+
+
+def test_the_verdict_knows_a_tie(small, tmp_path):
+    results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+    far = dict.fromkeys(METHODS[2:], (90.0, 90.0))
+    clear = {"ADMM-Softmax": (97.0, 97.2), "Newton-CG": (95.0, 95.2), **far}
+    assert "spread of the seeds" not in story._verdict(with_accuracies(results, clear))
+    close = {"ADMM-Softmax": (97.0, 97.2), "Newton-CG": (97.1, 97.3), **far}
+    verdict = story._verdict(with_accuracies(results, close))
+    assert "Newton-CG comes first here; in the paper it is ADMM-Softmax." in verdict
+    assert "0.10 points ahead of ADMM-Softmax, within the spread of the seeds" in verdict
+
+
+def test_the_verdict_on_speed(small, tmp_path):
+    results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+    (own, *_) = results.outcomes
+    slow = replace(own, seconds_per_iteration=3.0, iterations=100)
+    assert story._pace([slow], results).endswith("2.0 times slower.")
+    fast = replace(own, seconds_per_iteration=0.5, iterations=12)
+    assert "3.0 times faster. There was time for 12 of them" in story._pace([fast], results)
+
+
+def test_the_summary_compares_means(small, tmp_path):
+    results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+    row = results.better[0]
+    figures = {"identity": [(0.9, 0.7), (0.8, 0.6)], "the paper's L": [(0.95, 0.5), (0.7, 0.4)]}
+    better = [
+        replace(row, penalty=name, val_accuracy=val, test_accuracy=test)
+        for name, pairs in figures.items()
+        for val, test in pairs
+    ]
+    assert story._in_short(replace(results, better=better)).endswith("it is 65.00 %.")
+
+
 def test_the_command(small, tmp_path, capsys):
     arguments = ["reproduce", "mnist", "--out", str(tmp_path), "--budget", "0.05", "--seeds", "1"]
     assert main([*arguments, "--quiet"]) == 0
@@ -201,16 +403,46 @@ def test_deterioration_is_said_only_where_it_is():
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "words"),
+    ("arguments", "words"),
     [
-        ("--budget", "0", "budget must be a number of seconds > 0, got 0"),
-        ("--seeds", "0", "seeds must be a whole number ≥ 1, got 0"),
-        ("--grid-rows", "-3", "grid_rows must be a whole number ≥ 0, got -3"),
+        (["all", "--budget=0"], "budget must be a number of seconds > 0, got 0"),
+        (["all", "--seeds=0"], "seeds must be a whole number ≥ 1, got 0"),
+        (["all", "--grid-rows=-3"], "grid_rows must be a whole number ≥ 0, got -3"),
+        (["cifar10", "--authors-split"], "--authors-split is for mnist"),
+        (["mnist", "--grid-rows=5"], "--grid-rows is for cifar10"),
     ],
 )
-def test_the_command_refuses(option, value, words, tmp_path, capsys):
-    assert main(["reproduce", "all", "--out", str(tmp_path), f"{option}={value}"]) == 1
+def test_the_command_refuses(arguments, words, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["reproduce", *arguments, "--out", str(tmp_path)])
     assert words in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_at_once(small, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit):
+        main(["reproduce", "mnist", "--out", str(tmp_path / "file")])
+    assert "file" in capsys.readouterr().err
+    assert small == []
+
+
+def test_ctrl_c_ends_the_command_in_a_line(small, tmp_path, monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(data_sets, "prepare", interrupted)
+    assert main(["reproduce", "mnist", "--out", str(tmp_path)]) == 130
+    assert "Interrupted" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["demo"], ["reproduce", "mnist"]])
+def test_the_command_says_what_to_install(command, monkeypatch, capsys, tmp_path):
+    for name in ("digits", "story"):
+        monkeypatch.delitem(sys.modules, f"admm_softmax.experiments.{name}", raising=False)
+    monkeypatch.delitem(sys.modules, "admm_softmax.report.page", raising=False)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert main([*command, "--out", str(tmp_path)]) == 1
+    assert "pip install 'admm-softmax[report]'" in capsys.readouterr().err
 
 
 def test_what_is_missing_is_missed_before_the_first_run(small, tmp_path, monkeypatch, capsys):
@@ -236,7 +468,7 @@ def test_a_single_iteration_has_no_speed(small, tmp_path):
     results = reproduce("mnist", tmp_path, Options(budget=1e-9, seeds=1))
     assert {outcome.iterations for outcome in results.outcomes} == {1}
     story.write_report([results], tmp_path)
-    assert "times faster" not in story._verdict(results)
+    assert "give it a larger budget" in story._verdict(results)
     assert story.speed(results).rows[0][-1] == "–"
 
 

@@ -225,7 +225,7 @@ RECORD = {"iteration": 3, "objective": 0.5, "gradient_norm": 1e-3, "val_accuracy
 
 def test_progress_on_a_terminal_is_a_bar():
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
-    with Progress(True, 10, console) as progress:
+    with Progress(True, 10, console=console) as progress:
         progress.update(RECORD)
         progress.finish("converged", RECORD)
     text = console.file.getvalue()
@@ -237,13 +237,23 @@ def test_progress_on_a_terminal_is_a_bar():
 def test_progress_elsewhere_is_a_few_lines(monkeypatch):
     console = Console(file=io.StringIO(), force_terminal=False, width=120)
     monkeypatch.setattr("admm_softmax.solvers.progress.SECONDS_BETWEEN_LINES", 0.0)
-    with Progress(True, 10, console) as progress:
+    with Progress(True, 10, console=console) as progress:
         progress.update(RECORD)
         progress.finish("converged", RECORD)
     assert console.file.getvalue().splitlines() == [
         "iteration 1 of 10: objective 0.5, gradient 1.0e-03, validation 90.00 %",
         "converged after 3 iterations: objective 0.5, gradient 1.0e-03, validation 90.00 %",
     ]
+
+
+def test_progress_counts_seconds_where_time_is_limited(monkeypatch):
+    console = Console(file=io.StringIO(), force_terminal=False, width=120)
+    monkeypatch.setattr("admm_softmax.solvers.progress.SECONDS_BETWEEN_LINES", 0.0)
+    with Progress(True, 1000, 2.5, console) as progress:
+        for seconds in (0.4, 1.9, 7.0):
+            progress.update({**RECORD, "seconds": seconds})
+    starts = [line.partition(":")[0] for line in console.file.getvalue().splitlines()]
+    assert starts == ["second 0 of 3", "second 1 of 3", "second 3 of 3"]
 
 
 def test_silent_unless_asked(problem, capsys):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from admm_softmax import operators
 from admm_softmax.datasets import alexnet_weights
+from admm_softmax.datasets.cache import cache_folder
 from admm_softmax.datasets.images import Folder, Images, load_cifar10, load_mnist
 from admm_softmax.features import AlexNetPool5, RandomConvolution, standardize_examples
 
@@ -29,11 +30,15 @@ class Part:
 class Data:
     """What an experiment runs on; `operator` is the paper's L, the intercept's 1 included."""
 
-    name: str
     train: Part
     validation: Part
     test: Part
     operator: Any
+
+    @property
+    def others(self) -> tuple[Part, Part]:
+        """Those that are not fitted: validation and test."""
+        return self.validation, self.test
 
 
 def split_rows(
@@ -42,23 +47,28 @@ def split_rows(
     """50,000 rows of MNIST, of which 1,000 of each class validate and the rest train.
 
     Seed 0 takes the rows, and the first 1,000, in their order; any other shuffles them.
-    `leaky` repeats the authors' code: the validation rows, drawn at random, are deleted from
-    the training rows class by class, at places that were counted before the first deletion
-    and no longer hold by then, so that most of them stay.
+    `leaky` repeats the mistake of the authors' code, with the same rows to validate: these, at
+    random among the others, are deleted from the training rows class by class, at places that
+    were counted before the first deletion and no longer hold by then, so that most of them stay.
     """
     random = np.random.default_rng(seed)
     order = random.permutation(len(labels)) if seed else np.arange(len(labels))
     order = order[:50_000]
-    of_class = [np.flatnonzero(labels[order] == k) for k in range(10)]
-    if not leaky:
-        validation = order[np.concatenate([places[:1000] for places in of_class])]
-        return np.setdiff1d(order, validation, assume_unique=True), validation
-    # Not from the last 10,000: places there would not exist any more after ten deletions.
-    drawn = [random.choice(places[places < 40_000], 1000, replace=False) for places in of_class]
-    train = order
-    for places in drawn:
-        train = np.delete(train, places)
-    return train, order[np.concatenate(drawn)]
+    of_class = [np.flatnonzero(labels[order] == k)[:1000] for k in range(10)]
+    validation = order[np.concatenate(of_class)]
+    train = np.setdiff1d(order, validation, assume_unique=True)
+    return (_with_leak(train, validation, random) if leaky else train), validation
+
+
+def _with_leak(train: Rows, validation: Rows, random: np.random.Generator) -> Rows:
+    """The training rows when those to validate, 1,000 a class, are deleted at wrong places."""
+    # None among the last 10,000: places there would not exist any more after ten deletions.
+    mixed = random.permutation(np.concatenate([train[:30_000], validation]))
+    left = np.concatenate([mixed, train[30_000:]])
+    places = [np.flatnonzero(np.isin(left, rows)) for rows in np.split(validation, 10)]
+    for stale in places:
+        left = np.delete(left, stale)
+    return left
 
 
 def mnist(seed: int = 0, *, leaky: bool = False, data_dir: Folder = None) -> Data:
@@ -75,7 +85,6 @@ def mnist(seed: int = 0, *, leaky: bool = False, data_dir: Folder = None) -> Dat
     train, validation = split_rows(images.train_labels, seed, leaky=leaky)
     maps = operators.laplacian((28, 28), spacing=1 / 28)
     return Data(
-        "mnist",
         part(images.train_images[train], images.train_labels[train]),
         part(images.train_images[validation], images.train_labels[validation]),
         part(images.test_images, images.test_labels),
@@ -87,23 +96,20 @@ def cifar10(
     seed: int = 0,
     *,
     data_dir: Folder = None,
-    cache_dir: Folder = None,
     verbose: bool = False,
 ) -> Data:
     """CIFAR-10 as AlexNet sees it: 40,000, 10,000 and 10,000 standardised rows of 9216.
 
-    Batches 1 to 4 train and batch 5 validates with seed 0; any other shuffles the five. The
-    features of all images are kept in `cache_dir`.
+    Batches 1 to 4 train and batch 5 validates with seed 0; any other shuffles the five.
     """
     images = load_cifar10(data_dir=data_dir)
-    X, X_test = alexnet_features(images, data_dir=data_dir, cache_dir=cache_dir, verbose=verbose)
+    X, X_test = alexnet_features(images, data_dir=data_dir, verbose=verbose)
     order = np.arange(len(X))
     if seed:
         np.random.default_rng(seed).shuffle(order)
     train, validation = np.sort(order[:40_000]), np.sort(order[40_000:])
     maps = operators.laplacian((6, 6), spacing=1 / 6)
     return Data(
-        "cifar10",
         Part(X[train], images.train_labels[train]),
         Part(X[validation], images.train_labels[validation]),
         Part(X_test, images.test_labels),
@@ -112,28 +118,22 @@ def cifar10(
 
 
 def alexnet_features(
-    images: Images,
-    *,
-    data_dir: Folder = None,
-    cache_dir: Folder = None,
-    verbose: bool = False,
+    images: Images, *, data_dir: Folder = None, verbose: bool = False
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Standardised features of the training and of the test images."""
-    network = AlexNetPool5(alexnet_weights(data_dir=data_dir), cache_dir=cache_dir, verbose=verbose)
+    """Standardised features of the training and of the test images, kept in the cache."""
+    weights = alexnet_weights(data_dir=data_dir)
+    network = AlexNetPool5(weights, cache_dir=cache_folder() / "features", verbose=verbose)
     network.fit(images.train_images)
     train, test = (network.transform(x) for x in (images.train_images, images.test_images))
     return standardize_examples(train, copy=False), standardize_examples(test, copy=False)
 
 
-def prepare(
-    name: str, *, data_dir: Folder = None, cache_dir: Folder = None, verbose: bool = False
-) -> None:
-    """Fetch the images and, for CIFAR-10, put their features into `cache_dir`."""
+def prepare(name: str, *, data_dir: Folder = None, verbose: bool = False) -> None:
+    """Fetch the images and, for CIFAR-10, make their features: what is missing is missed now."""
     if name == "mnist":
         load_mnist(data_dir=data_dir)
     else:
-        images = load_cifar10(data_dir=data_dir)
-        alexnet_features(images, data_dir=data_dir, cache_dir=cache_dir, verbose=verbose)
+        alexnet_features(load_cifar10(data_dir=data_dir), data_dir=data_dir, verbose=verbose)
 
 
 def _with_intercept(L: Any) -> Any:

@@ -1,14 +1,10 @@
-"""The paper's tables and figures, from data to report."""
+"""The paper's experiments, from data to figures that a report can be written of."""
 
 from __future__ import annotations
 
-import json
-import math
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,17 +15,20 @@ from admm_softmax._checks import check_count, check_real
 from admm_softmax.estimators import SoftmaxRegressionCV
 from admm_softmax.experiments import data as data_sets
 from admm_softmax.experiments.data import Data
-from admm_softmax.experiments.paper import METHODS, SETTINGS, Setting
+from admm_softmax.experiments.kept import Kept, provenance, write_json
+from admm_softmax.experiments.paper import SETTINGS, Setting
 from admm_softmax.experiments.protocol import Outcome, Problems, compete
-from admm_softmax.path import Sweep, sweep_rho_alpha
+from admm_softmax.path import Cell, Sweep, sweep_rho_alpha
 from admm_softmax.problem import Problem
-from admm_softmax.report.provenance import describe_machine, describe_versions
-from admm_softmax.solvers import Solver
+from admm_softmax.solvers import Solver, Status
 
-#: Under which the library chooses α itself.
+#: Under which the library chooses α itself, among so many.
 PENALTIES = ("identity", "the paper's L")
-#: The grid's values of ρ and of α, the paper's range.
+N_ALPHAS = 20
+#: The grid's values of α, and of ρ as the paper scales it.
 GRID = np.logspace(-16, 3, 20)
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -37,14 +36,17 @@ class Options:
     """How much to run.
 
     budget : seconds a method and seed
-    leak : run seed 0 once more, with the authors' MNIST split, whose validation rows mostly
-        stay among the training rows
+    authors_split : run seed 0 once more, with the authors' MNIST split, whose validation rows
+        mostly stay among the training rows
     grid_rows : training rows of the grid; 0 leaves the grid out
+    grid_iterations : of ADMM in each cell
+    data_dir : a folder that may have the data
+    verbose : show progress bars
     """
 
     budget: float = 300.0
     seeds: int = 3
-    leak: bool = False
+    authors_split: bool = False
     grid_rows: int = 0
     grid_iterations: int = 20
     data_dir: str | None = None
@@ -72,66 +74,81 @@ class Better:
     test_accuracy: float
 
 
+@dataclass(frozen=True)
+class Grid:
+    """The grid over ρ, as the paper scales it, and α.
+
+    rows : of training, and at most of validation and of test
+    seconds : since the grid was last begun or gone on with
+    cells : as `Cell.to_json` gives them, with the paper's ρ
+    """
+
+    rows: int
+    iterations: int
+    seconds: float
+    cells: list[dict[str, Any]]
+
+    @property
+    def sweep(self) -> Sweep:
+        """The same as a Sweep, which can be drawn."""
+        cells = {(c.rho, c.alpha): c for c in map(Cell.from_json, self.cells)}
+        rhos, alphas = (np.array(sorted(set(values))) for values in zip(*cells, strict=True))
+        return Sweep(rhos, alphas, cells, self.seconds)
+
+
 @dataclass(frozen=True, eq=False)
 class Results:
     """Everything a report needs.
 
-    leaked : seed 0 with the authors' split, where that was asked for
-    made : date, machine and versions of each run, by its name
+    authors_split : seed 0 with the authors' split, where that was asked for
+    made : settings, date, machine and versions of each run, by its name
     """
 
     setting: Setting
     options: Options
     outcomes: list[Outcome]
-    leaked: list[Outcome]
+    authors_split: list[Outcome]
     better: list[Better]
-    sweep: Sweep | None
+    grid: Grid | None
     made: dict[str, dict[str, str]]
 
     def to_json(self) -> dict[str, Any]:
         """As it goes into results.json."""
-        grid = None if self.sweep is None else [asdict(c) for c in self.sweep.cells.values()]
         return {
             "settings": _settings(self.setting),
             "options": asdict(self.options),
             "paper": {k: v._asdict() for k, v in self.setting.reported.items()},
-            "runs": [outcome.to_json() for outcome in self.outcomes],
-            "authors_split": [outcome.to_json() for outcome in self.leaked],
+            "runs": [asdict(outcome) for outcome in self.outcomes],
+            "authors_split": [asdict(outcome) for outcome in self.authors_split],
             "better": [asdict(row) for row in self.better],
-            "grid": grid,
+            "grid": None if self.grid is None else asdict(self.grid),
             "made": self.made,
         }
 
 
-def reproduce(name: str, out: Path, options: Options) -> Results:
-    """Run an experiment, or what is left of it.
+def reproduce(name: str, out: Path, options: Options, say: Say = lambda _: None) -> Results:
+    """Run an experiment, or what is left of it; `say` is told what begins.
 
     Each finished run is kept in `out/runs`, and not repeated unless its settings changed.
     """
     setting = SETTINGS[name]
-    kept = _Kept(out / "runs", options.budget)
-    seeds = [_Seed(number, setting, options, out, kept) for number in range(options.seeds)]
+    kept = Kept(out / "runs")
     outcomes, better = [], []
-    for seed in seeds:
+    for number in range(options.seeds):
+        seed = _Seed(number, setting, options, kept, say)
         outcomes += seed.outcomes()
         better += [seed.better(penalty) for penalty in PENALTIES]
-        seed.forget()
-    leaked = []
-    if options.leak:
-        leaked = _Seed(0, setting, options, out, kept, leaky=True).outcomes()
-    sweep = _grid(name, out, options) if options.grid_rows else None
-    return Results(setting, options, outcomes, leaked, better, sweep, kept.made)
+    leaky = []
+    if options.authors_split:
+        leaky = _Seed(0, setting, options, kept, say, leaky=True).outcomes()
+    grid = _grid(setting, out, options, kept, say) if options.grid_rows else None
+    return Results(setting, options, outcomes, leaky, better, grid, kept.made)
 
 
 def write_results(results: Sequence[Results], out: Path) -> Path:
     """`results.json` in `out`: every figure, with what it depends on."""
-    content = {
-        "date": date.today().isoformat(),
-        "machine": describe_machine(),
-        "versions": describe_versions(),
-        "experiments": {result.setting.name: result.to_json() for result in results},
-    }
-    return _write(out / "results.json", _finite(content))
+    experiments = {result.setting.name: result.to_json() for result in results}
+    return write_json(out / "results.json", {**provenance(), "experiments": experiments})
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,13 +158,13 @@ class _Seed:
     number: int
     setting: Setting
     options: Options
-    out: Path
-    kept: _Kept
+    kept: Kept
+    say: Say
     leaky: bool = False
 
     @cached_property
     def data(self) -> Data:
-        return _load(self.setting.name, self.number, self.out, self.options, self.leaky)
+        return _load(self.setting.name, self.number, self.options, self.leaky)
 
     @cached_property
     def problems(self) -> Problems:
@@ -158,44 +175,46 @@ class _Seed:
         return [self._outcome(*pair) for pair in self.setting.solvers(self.number).items()]
 
     def _outcome(self, method: str, solver: Solver) -> Outcome:
-        options = self.options
-        found = self.kept(
-            f"{self.number}-{_slug(method)}{'-leaky' if self.leaky else ''}",
-            f"alpha = {self.setting.alpha:g}, {solver}",
-            lambda: compete(
-                self.problems,
+        budget = self.options.budget
+        split = ", the authors' split" if self.leaky else ""
+
+        def make() -> Outcome:
+            problems = self.problems
+            self.say(f"{self.setting.name}, seed {self.number}{split}: {method}, {budget:g} s")
+            return compete(
+                problems,
                 method,
                 solver,
-                budget=options.budget,
+                budget=budget,
                 seed=self.number,
-                verbose=options.verbose,
-            ),
-        )
-        return Outcome(**found)
+                verbose=self.options.verbose,
+            )
+
+        folder = f"{budget:g}s-authors-split" if self.leaky else f"{budget:g}s"
+        settings = f"alpha = {self.setting.alpha:g}, {solver}"
+        return self.kept(Outcome, f"{folder}/{self.number}-{_slug(method)}", settings, make)
 
     def better(self, penalty: str) -> Better:
         """With α chosen by the library."""
-        found = self.kept(
-            f"{self.number}-{_slug(penalty)}",
-            f"20 alphas, {penalty}",
-            lambda: choose_alpha(self.data, penalty, self.number, self.options.verbose),
-        )
-        return Better(**found)
 
-    def forget(self) -> None:
-        """Let the data go, for the next seed's."""
-        vars(self).pop("problems", None)
-        vars(self).pop("data", None)
+        def make() -> Better:
+            self.say(f"{self.setting.name}, seed {self.number}: alpha by the library, L {penalty}")
+            return choose_alpha(self.data, penalty, self.number, self.options.verbose)
+
+        name = f"better/{self.number}-{_slug(penalty)}"
+        return self.kept(Better, name, f"{N_ALPHAS} alphas, L = {penalty}", make)
 
 
 def choose_alpha(data: Data, penalty: str, seed: int, verbose: bool = False) -> Better:
-    """A path of 20 penalties, chosen by the loss on the validation rows."""
+    """A path of penalties, chosen by the loss on the validation rows."""
     operator = None if penalty == "identity" else data.operator
     begin = time.perf_counter()
     model = SoftmaxRegressionCV(
-        alphas=20, operator=operator, penalize_intercept=operator is not None, verbose=verbose
+        alphas=N_ALPHAS, operator=operator, penalize_intercept=operator is not None, verbose=verbose
     ).fit(data.train.X, data.train.y, X_val=data.validation.X, y_val=data.validation.y)
     seconds = time.perf_counter() - begin
+    if model.scores_.size < N_ALPHAS or model.status_ == Status.INTERRUPTED:
+        raise KeyboardInterrupt  # which the fit took for a wish to see what there was
     return Better(
         penalty=penalty,
         seed=seed,
@@ -208,118 +227,62 @@ def choose_alpha(data: Data, penalty: str, seed: int, verbose: bool = False) -> 
     )
 
 
-def prepare(name: str, out: Path, options: Options) -> None:
-    """Fetch and make what the runs will need: what is missing is missed now."""
-    data_sets.prepare(
-        name, data_dir=options.data_dir, cache_dir=out / "features", verbose=options.verbose
-    )
-
-
-def _load(name: str, seed: int, out: Path, options: Options, leaky: bool = False) -> Data:
+def _load(name: str, seed: int, options: Options, leaky: bool = False) -> Data:
     if name == "mnist":
         return data_sets.mnist(seed, leaky=leaky, data_dir=options.data_dir)
-    return data_sets.cifar10(
-        seed, data_dir=options.data_dir, cache_dir=out / "features", verbose=options.verbose
-    )
+    return data_sets.cifar10(seed, data_dir=options.data_dir, verbose=options.verbose)
 
 
-def _grid(name: str, out: Path, options: Options) -> Sweep:
+def _grid(setting: Setting, out: Path, options: Options, kept: Kept, say: Say) -> Grid:
     """The grid over (ρ, α) on the first rows, with the paper's L."""
-    data = _load(name, 0, out, options)
-    rows = slice(0, options.grid_rows)
-    train = Problem.of(
-        data.train.X[rows],
-        data.train.y[rows],
-        n_classes=10,
-        operator=data.operator,
-        penalize_intercept=True,
-    )
-    others = [
-        Problem.of(part.X[rows], part.y[rows], n_classes=10)
-        for part in (data.validation, data.test)
-    ]
-    return sweep_rho_alpha(
-        train,
-        GRID,
-        GRID,
-        validation=others[0],
-        test=others[1],
-        max_iter=options.grid_iterations,
-        directory=out / f"grid-{options.grid_rows}-{options.grid_iterations}",
-        verbose=options.verbose,
-    )
+    name = f"grid-{options.grid_rows}-{options.grid_iterations}"
+
+    def make() -> Grid:
+        data = _load(setting.name, 0, options)
+        say(f"{setting.name}: the grid, {len(GRID)} × {len(GRID)} cells")
+        n = min(options.grid_rows, len(data.train.y))
+        train = Problem.of(
+            data.train.X[:n],
+            data.train.y[:n],
+            n_classes=10,
+            operator=data.operator,
+            penalize_intercept=True,
+        )
+        parts = (Problem.of(part.X[:n], part.y[:n], n_classes=10) for part in data.others)
+        validation, test = parts
+        sweep = sweep_rho_alpha(
+            train,
+            n * GRID,
+            GRID,
+            validation=validation,
+            test=test,
+            max_iter=options.grid_iterations,
+            directory=out / name,
+            verbose=options.verbose,
+        )
+        cells = [
+            {**sweep.cells[n * rho, alpha].to_json(), "rho": float(rho)}
+            for rho in GRID
+            for alpha in GRID
+        ]
+        return Grid(n, options.grid_iterations, sweep.seconds, cells)
+
+    settings = f"[{GRID[0]:g}, {GRID[-1]:g}]², {len(GRID)} × {len(GRID)}"
+    return kept(Grid, name, settings, make)
 
 
 def _settings(setting: Setting) -> dict[str, Any]:
     """What every run of an experiment was given."""
     return {
         "title": setting.title,
+        "features": setting.features,
         "alpha": setting.alpha,
         "penalty": "(alpha/2) |L W|^2 with the paper's L, intercept included; W_ref = 0, W_0 = 0",
         "methods": {method: str(solver) for method, solver in setting.solvers(0).items()},
         "kept": "the iterate with the best validation accuracy",
-        "better": [f"SoftmaxRegressionCV(alphas=20), L = {penalty}" for penalty in PENALTIES],
+        "better": [f"SoftmaxRegressionCV(alphas={N_ALPHAS}), L = {name}" for name in PENALTIES],
     }
-
-
-class _Kept:
-    """Finished runs on disk, one file each, a folder for each budget.
-
-    made : date, machine and versions of every run asked for
-    """
-
-    def __init__(self, folder: Path, budget: float) -> None:
-        self.folder = folder / f"{budget:g}s"
-        self.made: dict[str, dict[str, str]] = {}
-
-    def __call__(self, name: str, settings: str, make: Callable[[], Any]) -> Mapping[str, Any]:
-        """What is there for these settings, or what `make` makes."""
-        path = self.folder / f"{name}.json"
-        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-        if kept is None or kept["made"]["settings"] != settings:
-            figures = asdict(make())
-            made = {
-                "settings": settings,
-                "date": date.today().isoformat(),
-                "machine": describe_machine(),
-                "versions": describe_versions(),
-            }
-            kept = {"made": made, "figures": figures}
-            _write(path, kept)
-        self.made[name] = kept["made"]
-        figures = kept["figures"]
-        assert isinstance(figures, dict)
-        return figures
-
-
-def _finite(content: Any) -> Any:
-    """None for what is no number: JSON has no name for it."""
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content
-
-
-def _write(path: Path, content: Mapping[str, Any]) -> Path:
-    """The whole file or none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(content, indent=1), encoding="utf-8")
-    os.replace(part, path)
-    return path
 
 
 def _slug(text: str) -> str:
     return "".join(c if c.isalnum() and c.isascii() else "-" for c in text.lower()).strip("-")
-
-
-def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
-    """Over seeds; of one, the deviation is zero."""
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-
-
-def order(outcomes: Sequence[Outcome]) -> list[str]:
-    """The methods by mean test accuracy, best first."""
-    means = {m: np.mean([o.test_accuracy for o in outcomes if o.method == m]) for m in METHODS}
-    return sorted(METHODS, key=lambda method: -means[method])

@@ -109,7 +109,7 @@ class Sweep:
         panels = {
             "Validation accuracy": self.table("val_accuracy"),
             "Test accuracy": self.table("test_accuracy"),
-            "Condition of ρXᵀX + αLᵀL": np.where(
+            "Condition of the W-step's matrix": np.where(
                 np.isfinite(self.table("condition")), self.table("condition"), np.nan
             ),
         }

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import numpy
-import scipy
-import sklearn
-
-import admm_softmax
 from admm_softmax._parallel import cpu_count
 
 
@@ -30,11 +26,10 @@ def describe_machine() -> str:
 
 def describe_versions() -> str:
     """The library, what it stands on, and the interpreter."""
-    modules = {
-        "admm-softmax": admm_softmax,
-        "scikit-learn": sklearn,
-        "NumPy": numpy,
-        "SciPy": scipy,
-    }
-    named = [f"{name} {module.__version__}" for name, module in modules.items()]
-    return ", ".join([*named, f"Python {platform.python_version()}"])
+    found = []
+    for name in ("admm-softmax", "scikit-learn", "numpy", "scipy", "numba", "torch"):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:  # torch is optional
+            continue
+    return ", ".join([*found, f"Python {platform.python_version()}"])

@@ -82,7 +82,7 @@ def run(
     iterator = solver.iterates(problem, W0)
     status = Status.ITERATION_LIMIT
     seconds = 0.0
-    with blas_threads(1), Progress(verbose, max_iter) as progress:
+    with blas_threads(1), Progress(verbose, max_iter, time_limit) as progress:
         try:
             for iteration in range(1, max_iter + 1):
                 iterate, spent = _timed_next(iterator)

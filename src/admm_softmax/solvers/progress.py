@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from math import isnan
+from math import ceil, isnan
 from types import TracebackType
 from typing import Any, Self
 
@@ -73,15 +73,26 @@ class Bar:
 
 
 class Progress(Bar):
-    """The bar of one run, fed with one history record an iteration."""
+    """The bar of one run, fed with one history record an iteration.
 
-    def __init__(self, enabled: bool, max_iter: int, console: Any = None) -> None:
-        super().__init__(enabled, "iteration", max_iter, console)
+    It counts iterations, or seconds where time is limited.
+    """
+
+    def __init__(
+        self, enabled: bool, max_iter: int, time_limit: float | None = None, console: Any = None
+    ) -> None:
+        label, total = ("iteration", max_iter) if time_limit is None else ("second", time_limit)
+        super().__init__(enabled, label, ceil(total), console)
 
     def update(self, record: Mapping[str, float]) -> None:
         """Show one iteration."""
-        if self.enabled:
+        if not self.enabled:
+            return
+        if self.label == "iteration":
             self.advance(_words(record))
+        else:
+            words = f"iteration {record['iteration']:.0f}, {_words(record)}"
+            self.advance(words, min(int(record["seconds"]), self.total) - self.done)
 
     def finish(self, status: str, record: Mapping[str, float]) -> None:
         """Say how it ended."""
