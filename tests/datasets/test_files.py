@@ -1,5 +1,6 @@
 """The same arrays from every format, and refusal of what is damaged or hostile."""
 
+import gzip
 import sys
 import tarfile
 
@@ -135,6 +136,20 @@ def test_a_cut_archive(tmp_path):
     path = write_tar(tmp_path / "cifar-10-binary.tar.gz", makers.binary_files())
     path.write_bytes(path.read_bytes()[:5000])
     with pytest.raises(DatasetError, match=r"cifar-10-binary.tar.gz: cannot be read"):
+        read(TINY_CIFAR, tmp_path)
+
+
+def test_bombs_are_refused(tmp_path):
+    files = makers.idx_files()
+    name, _ = files.popitem()
+    write(tmp_path, {**files, f"{name}.gz": gzip.compress(bytes(2**23))})
+    with pytest.raises(DatasetError, match=r"gz unzips to more than 1,[0-9,]+ bytes"):
+        read(TINY_MNIST, tmp_path)
+
+
+def test_archives_with_far_too_large_members_are_refused(tmp_path):
+    write_tar(tmp_path / "cifar-10-binary.tar.gz", {"data_batch_1.bin": bytes(2**23)})
+    with pytest.raises(DatasetError, match=r"data_batch_1.bin has more than 1,[0-9,]+ bytes"):
         read(TINY_CIFAR, tmp_path)
 
 

@@ -92,6 +92,19 @@ def test_a_damaged_cache_is_named_and_made_again(damage, caplog):
     assert resolve(replace(spec, sources=(never(),))).source == "second"
 
 
+def test_trouble_with_the_machine_is_not_damage(monkeypatch):
+    spec = replace(TINY_MNIST, sources=(giving("first", makers.idx_files()),))
+    path = resolve(spec).path
+
+    def load(*_, **__):
+        raise OSError("too many open files")
+
+    monkeypatch.setattr(np, "load", load)
+    with pytest.raises(OSError, match="too many open files"):
+        resolve(spec)
+    assert path.exists()
+
+
 def test_another_data_set_in_the_cache_is_damage_too(cache, caplog):
     cache.mkdir()
     np.savez(cache / "mnist.npz", source="elsewhere", **makers.CLOTHES)

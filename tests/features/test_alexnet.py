@@ -221,6 +221,19 @@ def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_trouble_with_the_machine_is_not_damage(weights, tmp_path, counted, monkeypatch):
+    transformer = AlexNetPool5(weights, cache_dir=tmp_path).fit(photos())
+    transformer.transform(photos())
+
+    def read(*_, **__):
+        raise OSError("too many open files")
+
+    monkeypatch.setattr(np.lib.format, "read_array", read)
+    with pytest.raises(OSError, match="too many open files"):
+        transformer.transform(photos())
+    assert counted == [2]
+
+
 def test_features_survive_a_cache_that_cannot_be_written(weights, tmp_path, counted):
     (tmp_path / "file").touch()
     transformer = AlexNetPool5(weights, cache_dir=tmp_path / "file").fit(photos())

@@ -99,7 +99,7 @@ def test_flat_and_shaped_images_agree():
     v = images(6, 5, 7, 3)
     flat = v.reshape(6, -1)
     expected = RandomConvolution().fit_transform(v)
-    for shape in [(5, 7, 3), (5, -1, 3), [5, 7, -1]]:
+    for shape in [(5, 7, 3), (5, -1, 3), [5, 7, -1], np.array([5, 7, 3])]:
         np.testing.assert_array_equal(
             RandomConvolution(image_shape=shape).fit_transform(flat), expected
         )

@@ -38,7 +38,7 @@ def load(spec: Spec) -> tuple[Arrays, str] | None:
             arrays = {name: data[name] for name in spec.shapes}
             source = str(data["source"])
         check(spec, arrays)
-    except (MemoryError, PermissionError):
+    except (MemoryError, OSError):  # says nothing of the file
         raise
     except Exception as error:  # a damaged archive fails in any way it likes
         logger.warning("%s is damaged (%s) and is made again", path, error)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import io
 import logging
 import tarfile
 import zlib
 from collections.abc import Iterator
+from math import prod
 from pathlib import Path, PurePosixPath
+
+import numpy as np
 
 from admm_softmax.datasets.spec import Arrays, DatasetError, Format, Spec, check
 
@@ -21,7 +25,8 @@ def read(spec: Spec, folder: Path) -> Arrays:
     problems = []
     for where, form in _candidates(spec, folder):
         try:
-            contents = _from_tar(where, form) if where.is_file() else _from_folder(where, form)
+            source = _from_tar if where.is_file() else _from_folder
+            contents = source(where, form, _most_bytes(spec))
             arrays = _decoded(form, contents)
             check(spec, arrays)
         except (DatasetError, OSError) as error:
@@ -47,13 +52,19 @@ def _present(folder: Path, file: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def _from_folder(folder: Path, form: Format) -> dict[str, bytes]:
+def _most_bytes(spec: Spec) -> int:
+    """More than any file of the set can unpack to, and less than a machine has."""
+    numbers = sum(prod(shape) for shape in spec.shapes.values())
+    return 4 * numbers * np.dtype(spec.dtype).itemsize + 2**20
+
+
+def _from_folder(folder: Path, form: Format, most: int) -> dict[str, bytes]:
     paths = {file: _present(folder, file) for file in form.files}
     _complete(form, {file for file, path in paths.items() if path})
-    return {file: _unzipped(path, path.read_bytes()) for file, path in paths.items() if path}
+    return {file: _unzipped(path, path.read_bytes(), most) for file, path in paths.items() if path}
 
 
-def _from_tar(archive: Path, form: Format) -> dict[str, bytes]:
+def _from_tar(archive: Path, form: Format, most: int) -> dict[str, bytes]:
     """The members wanted, read and never extracted."""
     contents: dict[str, bytes] = {}
     try:
@@ -68,7 +79,9 @@ def _from_tar(archive: Path, form: Format) -> dict[str, bytes]:
                     raise DatasetError(
                         f"a member must be a plain file with a relative path, got {member.name}"
                     )
-                contents[file] = _unzipped(path, stream.read())
+                if member.size > most:
+                    raise DatasetError(f"{member.name} has more than {most:,} bytes")
+                contents[file] = _unzipped(path, stream.read(), most)
                 if len(contents) == len(form.files):
                     break
     except (tarfile.TarError, EOFError, zlib.error) as error:
@@ -81,13 +94,17 @@ def _is_plain(member: tarfile.TarInfo, path: PurePosixPath) -> bool:
     return member.isfile() and not path.is_absolute() and ".." not in path.parts
 
 
-def _unzipped(path: Path | PurePosixPath, content: bytes) -> bytes:
+def _unzipped(path: Path | PurePosixPath, content: bytes, most: int) -> bytes:
     if path.suffix != ".gz":
         return content
     try:
-        return gzip.decompress(content)
+        with gzip.open(io.BytesIO(content)) as file:
+            unzipped = file.read(most + 1)
     except Exception as error:  # OSError, EOFError or zlib.error
         raise DatasetError(f"{path.name} cannot be unzipped: {error}") from error
+    if len(unzipped) > most:
+        raise DatasetError(f"{path.name} unzips to more than {most:,} bytes")
+    return unzipped
 
 
 def _complete(form: Format, found: set[str]) -> None:

@@ -80,7 +80,7 @@ class AlexNetPool5(ImageTransformer):
         Images at a time, in each thread; changes the result by rounding at most.
     cache_dir : path, optional
         Where to keep results: a file a set of images and weights, named by their SHA-256.
-        A file that cannot be read is computed again.
+        What a damaged file held is computed again.
     n_threads : int, optional
         Threads; None takes every core. The result does not depend on it.
     verbose : bool

@@ -33,6 +33,10 @@ def load(path: Path, shape: tuple[int, ...], dtype: Any) -> NDArray[Any] | None:
     try:
         with path.open("rb") as file:
             array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (MemoryError, OSError):  # says nothing of the file
+        raise
     except Exception:  # a damaged header breaks in many ways, and all have one remedy
         return None
     return array if array.shape == shape and array.dtype == dtype else None

@@ -85,7 +85,7 @@ def _flattened(X: Any) -> tuple[Any, Shape | None]:
 
 def _resolve(image_shape: Any, n_columns: int) -> Shape:
     """The shape of an image that fills `n_columns`."""
-    sizes = tuple(image_shape) if isinstance(image_shape, Sequence) else (image_shape,)
+    sizes = tuple(image_shape) if np.iterable(image_shape) else (image_shape,)
     unknown = sizes.count(-1)
     whole = all(isinstance(size, int | np.integer) and (size > 0 or size == -1) for size in sizes)
     if len(sizes) not in (2, 3) or not whole or unknown > 1:

@@ -42,19 +42,18 @@ class HessianLBFGS(Chainable):
 
     def iterates(self, problem: Problem, W0: Array | None) -> Iterator[Iterate]:
         """Yield the start, then one iterate a line search."""
-        before, itemsize = problem.design.reads, problem.design.dtype.itemsize
+        before = problem.design.reads
         point = problem.linearise(start_at(problem, W0))
         yield measured_at(point, problem.design.reads - before, step=0.0, cg_steps=0.0)
         pairs: deque[Pair] = deque(maxlen=self.memory)
-        plateau = Plateau(itemsize)
+        plateau = Plateau(problem.design.dtype.itemsize)
         while True:
-            direction, residuals = self._direction(point, pairs)
-            if not float(np.vdot(direction, point.gradient)) < 0:
-                pairs.clear()  # an inexact inverse and old pairs may disagree
-                direction, residuals = self._direction(point, pairs)
-            new, length = search(
-                problem.linearise, point, direction, rule="armijo", itemsize=itemsize
-            )
+            new, length, residuals = self._step(problem, point, pairs)
+            if new is None and pairs:
+                # An inexact inverse and old pairs disagree, or rounding has spoilt them.
+                pairs.clear()
+                new, length, more = self._step(problem, point, pairs)
+                residuals += more
             if new is not None:
                 remember(pairs, point, new)
                 point = new
@@ -67,6 +66,17 @@ class HessianLBFGS(Chainable):
                 step=length,
                 cg_steps=float(len(residuals)),
             )
+
+    def _step(
+        self, problem: Problem, point: Linearisation, pairs: deque[Pair]
+    ) -> tuple[Linearisation | None, float, tuple[float, ...]]:
+        """The next point, or None where no step goes down; its length; CG's residuals."""
+        direction, residuals = self._direction(point, pairs)
+        if not float(np.vdot(direction, point.gradient)) < 0:
+            return None, 0.0, residuals
+        itemsize = problem.design.dtype.itemsize
+        new, length = search(problem.linearise, point, direction, rule="armijo", itemsize=itemsize)
+        return new, length, residuals
 
     def _direction(
         self, point: Linearisation, pairs: deque[Pair]
