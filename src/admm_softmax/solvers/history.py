@@ -33,7 +33,7 @@ class History:
         #: Why it was taken, where it was chosen by name or automatically.
         self.reason = reason
         self._records: list[dict[str, float]] = []
-        #: An inner iteration's relative residuals, a tuple an iteration (Newton-CG).
+        #: An inner iteration's relative residuals, a tuple an iteration (those that run CG).
         self.inner_residuals: list[tuple[float, ...]] = []
 
     def append(self, record: Mapping[str, float], inner_residuals: tuple[float, ...] = ()) -> None:
