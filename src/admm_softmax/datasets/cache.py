@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-import uuid
 from pathlib import Path
 
 import numpy as np
 
+from admm_softmax._files import replacing
 from admm_softmax.datasets.spec import Arrays, DatasetError, Spec, check
 
 logger = logging.getLogger("admm_softmax")
@@ -48,15 +48,10 @@ def load(spec: Spec) -> tuple[Arrays, str] | None:
 
 
 def save(spec: Spec, arrays: Arrays, source: str) -> Path:
-    """Write a temporary file and rename it."""
+    """Keep the arrays, and where they came from."""
     path = cache_path(spec)
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with part.open("xb") as file:
-            np.savez(file, allow_pickle=False, source=np.array(source), **arrays)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(path) as part, part.open("xb") as file:
+        np.savez(file, allow_pickle=False, source=np.array(source), **arrays)
     return path
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
 
+from admm_softmax._files import replacing
 from admm_softmax.report.provenance import describe_machine, describe_versions
 
 Figures = TypeVar("Figures")
@@ -68,15 +67,11 @@ def _fits(found: Any, kind: Any, settings: str) -> bool:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> Path:
-    """The whole file or none, with None for what is no finite number, which JSON has not."""
+    """Write JSON, with null for what is no finite number, for which JSON has no name."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        text = json.dumps(_finite(content), indent=1, allow_nan=False)
+    text = json.dumps(_finite(content), indent=1, allow_nan=False)
+    with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
     return path
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from admm_softmax._checks import check_count
 from admm_softmax._parallel import check_threads, ordered_map
 from admm_softmax.datasets import DatasetError, alexnet_weights
+from admm_softmax.datasets.alexnet import SHAPES
 from admm_softmax.features import cache
 from admm_softmax.features.images import ImageTransformer, Shape
 from admm_softmax.solvers.progress import Bar
@@ -32,21 +33,18 @@ _KIND = "alexnet-pool5-1"
 class _Layer(NamedTuple):
     """A convolution; `pooled` if 3 × 3 maxima at stride 2 follow the ReLU."""
 
-    shape: tuple[int, int, int, int]
     stride: int
     padding: int
     pooled: bool
 
 
 _LAYERS = (
-    _Layer((64, 3, 11, 11), 4, 2, True),
-    _Layer((192, 64, 5, 5), 1, 2, True),
-    _Layer((384, 192, 3, 3), 1, 1, False),
-    _Layer((256, 384, 3, 3), 1, 1, False),
-    _Layer((256, 256, 3, 3), 1, 1, True),
+    _Layer(4, 2, True),
+    _Layer(1, 2, True),
+    _Layer(1, 1, False),
+    _Layer(1, 1, False),
+    _Layer(1, 1, True),
 )
-
-_SHAPES = tuple(shape for layer in _LAYERS for shape in (layer.shape, layer.shape[:1]))
 
 
 class AlexNetPool5(ImageTransformer):
@@ -207,12 +205,12 @@ def _check_bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
 def _check_weights(weights: Any) -> list[NDArray[np.float32]]:
     if not isinstance(weights, Mapping):
         raise TypeError(f"weights must be a mapping of ten arrays, got {type(weights).__name__}")
-    if len(weights) != len(_SHAPES):
+    if len(weights) != len(SHAPES):
         raise ValueError(
             f"weights must be ten arrays (weight, bias, weight, …), got {len(weights)}"
         )
     arrays = []
-    for (name, value), shape in zip(weights.items(), _SHAPES, strict=True):
+    for (name, value), shape in zip(weights.items(), SHAPES.values(), strict=True):
         array = np.asarray(value, np.float32)
         if array.shape != shape:
             raise ValueError(f"weights[{name!r}] must have the shape {shape}, got {array.shape}")

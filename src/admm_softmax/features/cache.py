@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
+
+from admm_softmax._files import replacing
 
 
 def digest(arrays: Iterable[NDArray[Any]]) -> str:
@@ -43,12 +43,7 @@ def load(path: Path, shape: tuple[int, ...], dtype: Any) -> NDArray[Any] | None:
 
 
 def save(path: Path, array: NDArray[Any]) -> None:
-    """Write the array so that there is the whole file or none."""
+    """Keep the array."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.stem}.{uuid4().hex}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            np.save(file, array)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as part, part.open("xb") as file:
+        np.save(file, array)

@@ -11,6 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from admm_softmax._files import replacing
 from admm_softmax.report.provenance import describe_machine, describe_versions
 
 
@@ -79,5 +80,6 @@ def write_page(page: Page, path: Path) -> Path:
         versions=describe_versions(),
         today=date.today().isoformat(),
     )
-    path.write_text(html, encoding="utf-8")
+    with replacing(path) as part:
+        part.write_text(html, encoding="utf-8")
     return path
