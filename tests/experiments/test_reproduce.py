@@ -362,6 +362,12 @@ def test_the_verdict_knows_a_tie(small, tmp_path):
     assert "0.10 points ahead of ADMM-Softmax, within the spread of the seeds" in verdict
 
 
+def test_the_gaps_to_the_paper(small, tmp_path):
+    results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+    gaps = story._gaps(with_accuracies(results, dict.fromkeys(METHODS, (97.0, 97.48))))
+    assert gaps.endswith("ADMM-Softmax -0.50, Newton-CG +0.78, ℓ-BFGS -0.10, SGD +0.68.")
+
+
 def test_the_verdict_on_speed(small, tmp_path):
     results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
     (own, *_) = results.outcomes
