@@ -44,7 +44,7 @@ def _zoom(axis: Any, curves: Sequence[Sequence[float]], is_accuracy: bool) -> No
     if is_accuracy:
         best = max(max(curve) for curve in curves)
         worst = min(np.quantile(curve, 0.2) for curve in curves)
-        axis.set_ylim(max(0.0, worst - 0.3 * (best - worst) - 0.005), best + 0.004)
+        axis.set_ylim(max(0.0, worst - 0.3 * (best - worst) - 0.005), min(best + 0.004, 1.0005))
     else:
         axis.set_yscale("log")
         top = max(np.quantile(curve, 0.9) for curve in curves)

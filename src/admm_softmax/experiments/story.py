@@ -105,7 +105,7 @@ def comparison(results: Results) -> Table:
             ]
         )
     return Table(
-        ["method", "the paper", "misfit", "accuracy", "validation", "training"],
+        ["method", "the paper's", "our misfit", "our accuracy", "validation", "training"],
         rows,
         "Misfit (mean cross entropy) and accuracy on the 10,000 test images, the paper's and ours; "
         "validation and training accuracy of the same iterates. Mean ± standard deviation over the "
