@@ -362,6 +362,20 @@ def test_the_verdict_knows_a_tie(small, tmp_path):
     assert "0.10 points ahead of ADMM-Softmax, within the spread of the seeds" in verdict
 
 
+def test_who_leads_when(small, tmp_path):
+    results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+    history = {"seconds": [4.0, 20.0, 31.0], "val_accuracy": [0.5, 0.7, 0.6]}
+    late = {"seconds": [12.0, 31.0], "val_accuracy": [0.8, 0.9]}
+    outcomes = [
+        replace(outcome, history=late if outcome.method == "SGD" else history)
+        for outcome in results.outcomes
+    ]
+    table = story.progress(replace(results, outcomes=outcomes, options=Options(budget=30.0)))
+    assert table.columns == ["method", "3 s", "6 s", "10 s", "20 s", "the end"]
+    assert table.rows[0][1:] == ["–", "50.00 %", "50.00 %", "70.00 %", "70.00 %"]
+    assert table.rows[3][1:] == ["–", "–", "–", "80.00 %", "90.00 %"]
+
+
 def test_the_gaps_to_the_paper(small, tmp_path):
     results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
     gaps = story._gaps(with_accuracies(results, dict.fromkeys(METHODS, (97.0, 97.48))))

@@ -61,7 +61,7 @@ def _sections(results: Results) -> list[Section]:
         Section(
             setting.title,
             [what, _verdict(results)],
-            [comparison(results), speed(results)],
+            [comparison(results), speed(results), progress(results)],
             [
                 Figure(
                     f"{name}-time",
@@ -134,6 +134,30 @@ def speed(results: Results) -> Table:
         "ℓ-BFGS count their start as the first), the one kept, the seconds until the first (ADMM's "
         "Gram matrix and factorisation are in it) and of each after it. Medians.",
     )
+
+
+def progress(results: Results) -> Table:
+    """Who leads when."""
+    times = [share * results.options.budget for share in (0.1, 0.2, 1 / 3, 2 / 3)]
+    rows = []
+    for method, outcomes in by_method(results.outcomes).items():
+        cells = []
+        for time in (*times, np.inf):
+            best = [_best_within(outcome, time) for outcome in outcomes]
+            known = [accuracy for accuracy in best if accuracy is not None]
+            cells.append(f"{100 * _mean(known):.2f} %" if len(known) == len(best) else "–")
+        rows.append([method, *cells])
+    return Table(
+        ["method", *(f"{time:.3g} s" for time in times), "the end"],
+        rows,
+        "The best validation accuracy within so many seconds, the mean over the seeds.",
+    )
+
+
+def _best_within(outcome: Outcome, seconds: float) -> float | None:
+    """None before the first iterate."""
+    records = zip(outcome.history["seconds"], outcome.history["val_accuracy"], strict=True)
+    return max((accuracy for second, accuracy in records if second <= seconds), default=None)
 
 
 def better(results: Results) -> Table:
