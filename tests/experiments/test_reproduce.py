@@ -62,6 +62,15 @@ def small(monkeypatch):
 
 
 @pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """One seed, a short run of each method."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_load", lambda *_: small_data())
+        options = Options(budget=0.05, seeds=1)
+        return reproduce("mnist", tmp_path_factory.mktemp("results"), options)
+
+
+@pytest.fixture(scope="module")
 def labels():
     return np.random.default_rng(0).integers(0, 10, 60_000)
 
@@ -333,8 +342,7 @@ def test_the_report(small, tmp_path):
     assert {"cifar10-time.png", "cifar10-grid.png", "cifar10-images.png"} <= names
 
 
-def test_the_verdict_says_who_came_first(small, tmp_path):
-    results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+def test_the_verdict_says_who_came_first(results):
     verdict = story._verdict(results)
     best = max(results.outcomes, key=lambda o: o.test_accuracy)
     assert verdict.startswith(f"By test accuracy: {best.method}")
@@ -351,8 +359,7 @@ def with_accuracies(results, accuracies):
     return replace(results, outcomes=outcomes)
 
 
-def test_the_verdict_knows_a_tie(small, tmp_path):
-    results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+def test_the_verdict_knows_a_tie(results):
     far = dict.fromkeys(METHODS[2:], (90.0, 90.0))
     clear = {"ADMM-Softmax": (97.0, 97.2), "Newton-CG": (95.0, 95.2), **far}
     assert "spread of the seeds" not in story._verdict(with_accuracies(results, clear))
@@ -362,8 +369,7 @@ def test_the_verdict_knows_a_tie(small, tmp_path):
     assert "0.10 points ahead of ADMM-Softmax, within the spread of the seeds" in verdict
 
 
-def test_who_leads_when(small, tmp_path):
-    results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+def test_who_leads_when(results):
     history = {"seconds": [4.0, 20.0, 31.0], "val_accuracy": [0.5, 0.7, 0.6]}
     late = {"seconds": [12.0, 31.0], "val_accuracy": [0.8, 0.9]}
     outcomes = [
@@ -376,14 +382,12 @@ def test_who_leads_when(small, tmp_path):
     assert table.rows[3][1:] == ["–", "–", "–", "80.00 %", "90.00 %"]
 
 
-def test_the_gaps_to_the_paper(small, tmp_path):
-    results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+def test_the_gaps_to_the_paper(results):
     gaps = story._gaps(with_accuracies(results, dict.fromkeys(METHODS, (97.0, 97.48))))
     assert gaps.endswith("ADMM-Softmax -0.50, Newton-CG +0.78, ℓ-BFGS -0.10, SGD +0.68.")
 
 
-def test_the_verdict_on_speed(small, tmp_path):
-    results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+def test_the_verdict_on_speed(results):
     (own, *_) = results.outcomes
     slow = replace(own, seconds_per_iteration=3.0, iterations=100)
     assert story._pace([slow], results).endswith("2.0 times slower.")
@@ -391,8 +395,7 @@ def test_the_verdict_on_speed(small, tmp_path):
     assert "3.0 times faster. There was time for 12 of them" in story._pace([fast], results)
 
 
-def test_the_summary_compares_means(small, tmp_path):
-    results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+def test_the_summary_compares_means(results):
     row = results.better[0]
     figures = {"identity": [(0.9, 0.7), (0.8, 0.6)], "the paper's L": [(0.95, 0.5), (0.7, 0.4)]}
     better = [
@@ -492,8 +495,7 @@ def test_a_single_iteration_has_no_speed(small, tmp_path):
     assert story.speed(results).rows[0][-1] == "–"
 
 
-def test_results_are_strict_json(small, tmp_path):
-    results = reproduce("mnist", tmp_path, Options(budget=0.05, seeds=1))
+def test_results_are_strict_json(results, tmp_path):
     outcome = replace(results.outcomes[0], test_loss=float("nan"))
     written = write_results([replace(results, outcomes=[outcome])], tmp_path).read_text()
 

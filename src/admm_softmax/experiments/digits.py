@@ -57,13 +57,10 @@ def run_demo(out: Path, *, repeats: int = 3) -> tuple[list[Row], Path]:
         fitted[name] = model
         rows.append(_row(name, seconds, model, split))
     main = fitted["ours, 'admm'"]
-    figures = _figures(main, split)
-    for figure in figures:
-        figure.drawing.savefig(out / f"{figure.name}.png", dpi=150)
     page = Page(
         title="Digits: softmax regression against scikit-learn",
         summary=_summary(rows, split),
-        sections=[Section(tables=[_table(rows)], figures=figures)],
+        sections=[Section(tables=[_table(rows)], figures=_figures(main, split))],
     )
     return rows, write_page(page, out / "report.html")
 

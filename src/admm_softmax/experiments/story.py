@@ -34,9 +34,6 @@ def write_report(results: Sequence[Results], out: Path) -> Path:
         for table in section.tables
     ]
     (out / "tables.md").write_text("\n".join(tables), encoding="utf-8")
-    figures = [figure for section in sections for figure in section.figures]
-    for figure in figures:
-        figure.drawing.savefig(out / f"{figure.name}.png", dpi=150)
     page = Page(
         title="ADMM-Softmax: the paper's experiments, again",
         summary=" ".join(_in_short(result) for result in results),

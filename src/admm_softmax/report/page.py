@@ -6,6 +6,7 @@ import base64
 import io
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,16 @@ class Figure:
         """The width in CSS pixels at which it was drawn."""
         return round(96 * float(self.drawing.get_figwidth()))
 
-    def data_uri(self) -> str:
-        """The drawing as an image that needs no file."""
+    @cached_property
+    def png(self) -> bytes:
+        """The content of an image file."""
         buffer = io.BytesIO()
         self.drawing.savefig(buffer, format="png", dpi=150)
-        return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+        return buffer.getvalue()
+
+    def data_uri(self) -> str:
+        """The drawing as an image that needs no file."""
+        return "data:image/png;base64," + base64.b64encode(self.png).decode()
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ class Page:
 
 
 def write_page(page: Page, path: Path) -> Path:
-    """Render the page to `path` and return it."""
+    """Render the page to `path` and return it; its figures are written beside it, too."""
     environment = Environment(
         loader=PackageLoader("admm_softmax.report"), autoescape=True, undefined=StrictUndefined
     )
@@ -82,4 +88,7 @@ def write_page(page: Page, path: Path) -> Path:
     )
     with replacing(path) as part:
         part.write_text(html, encoding="utf-8")
+    for section in page.sections:
+        for figure in section.figures:
+            path.with_name(f"{figure.name}.png").write_bytes(figure.png)
     return path
