@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 demo: $(STAMP) ## train on digits, compare with scikit-learn, write plots and a report
 	$(BIN)/admm-softmax demo --out demo-output
 
-reproduce: $(STAMP) ## the paper's experiments: about three hours; BUDGET=60 SEEDS=1 for a quick look
+reproduce: $(STAMP) ## the paper's experiments: about three hours; BUDGET=60 SEEDS=1 for a quick look (CIFAR-10: 100)
 	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet torch==2.13.0
 	$(BIN)/admm-softmax reproduce all --budget $(or $(BUDGET),300) --seeds $(or $(SEEDS),3)
 
