@@ -11,7 +11,7 @@ demo: $(STAMP) ## train on digits, compare with scikit-learn, write plots and a 
 
 reproduce: $(STAMP) ## the paper's experiments: about three hours; BUDGET=60 SEEDS=1 for a quick look (CIFAR-10: 100)
 	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet torch==2.13.0
-	$(BIN)/admm-softmax reproduce all --budget $(or $(BUDGET),300) --seeds $(or $(SEEDS),3)
+	$(BIN)/admm-softmax reproduce all --authors-split --budget $(or $(BUDGET),300) --seeds $(or $(SEEDS),3)
 
 test: lint types imports unit ## everything that CI checks
 

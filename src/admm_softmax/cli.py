@@ -102,7 +102,11 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     console = Console()
     results = []
     for name in names:
-        results.append(reproduce(name, out / name, options[name], console.print))
+        try:
+            results.append(reproduce(name, out / name, options[name], console.print))
+        except KeyboardInterrupt:
+            console.print(f"What is finished is kept in {out}, and not done again.")
+            raise
         table = comparison(results[-1])
         console.print(_table(results[-1].setting.title, table.columns[:4], table.rows))
         write_results(results, out)
@@ -134,7 +138,7 @@ def _explained(command: Callable[[], int]) -> int:
         remedy = ": pip install 'admm-softmax[report]'" if is_report else ""
         print(f"{error}{remedy}", file=sys.stderr)
     except KeyboardInterrupt:
-        print("Interrupted. What was finished is kept, and is not done again.", file=sys.stderr)
+        print("Interrupted.", file=sys.stderr)
         return 130
     return 1
 

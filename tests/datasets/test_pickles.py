@@ -83,6 +83,16 @@ def test_numpy_itself_is_not_called(payload):
         load_arrays(pickle.dumps(payload))
 
 
+@pytest.mark.parametrize("order", ["V3,", "M8[s],", "(4,)", "O,", ""])
+def test_an_order_is_no_type(order):
+    class Odd:
+        def __reduce__(self):
+            return np.dtype, ("u1", False, True), (3, order, None, None, None, -1, -1, 0)
+
+    with pytest.raises(pickle.UnpicklingError, match="order of bytes"):
+        load_arrays(pickle.dumps(Odd(), 4))
+
+
 @pytest.mark.parametrize(
     "state",
     [

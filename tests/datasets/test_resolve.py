@@ -78,8 +78,9 @@ def test_folders_come_before_sources(tmp_path, monkeypatch):
         lambda content: b"garbage" * 9,
         lambda content: content[: len(content) // 2],
         lambda content: content[:400] + bytes([content[400] ^ 1]) + content[401:],
+        lambda content: content[:-5] + b"\xff" + content[-4:],
     ],
-    ids=["empty", "garbage", "cut", "one bit"],
+    ids=["empty", "garbage", "cut", "one bit", "directory"],
 )
 def test_a_damaged_cache_is_named_and_made_again(damage, caplog):
     spec = replace(TINY_MNIST, sources=(giving("first", makers.idx_files()),))

@@ -19,7 +19,7 @@ from admm_softmax.experiments.paper import CIFAR10, METHODS, MNIST
 from admm_softmax.experiments.protocol import Problems, compete
 from admm_softmax.experiments.reproduce import Options, choose_alpha, reproduce, write_results
 from admm_softmax.features import AlexNetPool5, RandomConvolution
-from admm_softmax.solvers import run
+from admm_softmax.solvers import Status, run
 
 
 def small_data(n=240, d=12):
@@ -210,7 +210,7 @@ def test_features_of_cifar10_are_standardised_and_kept(monkeypatch, tmp_path):
 def test_every_method_keeps_what_validates_best(method):
     problems = Problems.of(small_data(), 1e-3)
     solver = MNIST.solvers(0)[method]
-    outcome = compete(problems, method, solver, budget=0.3, seed=0, verbose=False)
+    outcome = compete(problems, method, solver, budget=1.5, seed=0, verbose=False)
     accuracies = outcome.history["val_accuracy"]
     assert outcome.val_accuracy == pytest.approx(max(accuracies), abs=1e-6)
     assert outcome.kept_iteration == 1 + int(np.argmax(accuracies))
@@ -306,14 +306,34 @@ def test_half_a_run_is_not_kept(small, tmp_path, monkeypatch):
     assert list(tmp_path.rglob("*.json")) == []
 
 
-def test_half_a_path_is_not_kept(monkeypatch):
+@pytest.mark.parametrize(("fits", "status"), [(7, None), (20, "interrupted")])
+def test_half_a_path_is_not_kept(fits, status, monkeypatch):
     def fit(self, *_, **__):
-        self.scores_, self.status_ = np.zeros((1, 7)), None
+        self.scores_, self.status_ = np.zeros((1, fits)), status
         return self
+
+    protocol.warm_up()
 
     monkeypatch.setattr(module.SoftmaxRegressionCV, "fit", fit)
     with pytest.raises(KeyboardInterrupt):
         choose_alpha(small_data(), "identity", 0)
+
+
+def test_a_run_that_diverges_is_shown_up_to_there(results, tmp_path):
+    def overflow(problem, solver, **settings):
+        result = run(problem, solver, **settings)
+        record = dict(list(result.history)[-1])
+        result.history.append({**record, "loss": np.nan, "objective": np.nan, "val_loss": np.nan})
+        return replace(result, status=Status.DIVERGED)
+
+    problems = Problems.of(small_data(), 1e-3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(protocol, "run", overflow)
+        settings = {"budget": 0.05, "seed": 0, "verbose": False}
+        outcome = compete(problems, "SGD", MNIST.solvers(0)["SGD"], **settings)
+    assert outcome.status == "diverged"
+    assert np.isfinite(outcome.history["loss"]).all()
+    story.write_report([replace(results, outcomes=[*results.outcomes[:3], outcome])], tmp_path)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"penalty": "identity"}', '{"made": {}}'])

@@ -8,6 +8,7 @@ import pytest
 
 from admm_softmax import HessianLBFGS, Problem, run
 from admm_softmax.solvers.lbfgs import Pair
+from admm_softmax.solvers.line_search import search
 
 EXACT = {"cg_max_iter": 500, "cg_tol": 1e-13}
 
@@ -73,6 +74,23 @@ def test_pairs_that_point_uphill_are_dropped(problem, monkeypatch):
         return (-direction if pairs else direction), residuals
 
     monkeypatch.setattr(HessianLBFGS, "_direction", uphill)
+    result = run(problem, HessianLBFGS(), max_iter=30, tol=1e-8)
+    assert result.status == "converged"
+
+
+def test_pairs_are_dropped_where_the_line_search_fails(problem, monkeypatch):
+    def fails(evaluate, start, direction, **settings):
+        return (None, 0.0) if kept else search(evaluate, start, direction, **settings)
+
+    kept = []
+    own = HessianLBFGS._direction
+
+    def direction(self, point, pairs):
+        kept[:] = pairs
+        return own(self, point, pairs)
+
+    monkeypatch.setattr(HessianLBFGS, "_direction", direction)
+    monkeypatch.setattr("admm_softmax.solvers.hessian_lbfgs.search", fails)
     result = run(problem, HessianLBFGS(), max_iter=30, tol=1e-8)
     assert result.status == "converged"
 

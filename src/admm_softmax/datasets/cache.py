@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import tempfile
@@ -38,9 +39,11 @@ def load(spec: Spec) -> tuple[Arrays, str] | None:
             arrays = {name: data[name] for name in spec.shapes}
             source = str(data["source"])
         check(spec, arrays)
-    except (MemoryError, OSError):  # says nothing of the file
+    except MemoryError:
         raise
     except Exception as error:  # a damaged archive fails in any way it likes
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise  # which says nothing of the file; a seek to a wrong place does
         logger.warning("%s is damaged (%s) and is made again", path, error)
         path.unlink(missing_ok=True)
         return None

@@ -27,6 +27,8 @@ IDX_FILES = {
 }
 TRAIN_BATCHES = tuple(f"data_batch_{i}" for i in range(1, 6))
 BATCHES = (*TRAIN_BATCHES, "test_batch")
+#: Of an array in an .npz file; the largest has 47 million (MNIST), or 151 (AlexNet's classifier).
+MOST_BYTES = 2**29
 #: The package's own spelling.
 PNG_LABELS = ("train_lables.json", "test_lables.json")
 _KERAS = {
@@ -108,6 +110,9 @@ def read_npz(content: bytes, names: Iterable[str]) -> Arrays:
     """The arrays of these names; objects are refused."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as data:
+            for member in data.zip.infolist():
+                if member.file_size > MOST_BYTES:
+                    raise DatasetError(f"{member.filename} has more than {MOST_BYTES:,} bytes")
             return {name: data[name] for name in names}
     except zipfile.BadZipFile as error:
         raise DatasetError(f"not an .npz file: {error}") from error

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+_ORDERS = ("<", ">", "=", "|")
 _NUMBERS = {f"{kind}{size}" for kind in "iuf" for size in (1, 2, 4, 8)} - {"f1"} | {"b1"}
 
 
@@ -28,6 +29,10 @@ class StoredType:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         # What follows the order describes fields and the like, which plain numbers have not.
         self.order = _text(state[1])
+        if self.order not in _ORDERS:
+            raise pickle.UnpicklingError(
+                f"the order of bytes must be <, >, = or |, got {self.order}"
+            )
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -117,10 +117,14 @@ def warm_up() -> None:
     y = np.arange(len(X)) % 10
     problem = Problem.of(X, y, 1e-3, n_classes=10, penalize_intercept=True)
     for solver in MNIST.solvers(0).values():
-        run(problem, solver, max_iter=2, tol=0.0, validation=problem)
+        result = run(problem, solver, max_iter=2, tol=0.0, validation=problem)
+        if result.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt
     model = SoftmaxRegressionCV(alphas=[1e-2, 1e-3], max_iter=2, tol=1.0)
     model.fit(X, y, X_val=X, y_val=y)
 
 
 def _columns(history: History) -> dict[str, list[float]]:
-    return {name: [round(float(x), 7) for x in history[name]] for name in COLUMNS}
+    """The columns, without the last record of a run that diverged."""
+    finite = np.isfinite(history["loss"])
+    return {name: [round(float(x), 7) for x in history[name][finite]] for name in COLUMNS}

@@ -17,7 +17,7 @@ from admm_softmax.experiments import data as data_sets
 from admm_softmax.experiments.data import Data
 from admm_softmax.experiments.kept import Kept, provenance, write_json
 from admm_softmax.experiments.paper import SETTINGS, Setting
-from admm_softmax.experiments.protocol import Outcome, Problems, compete
+from admm_softmax.experiments.protocol import Outcome, Problems, compete, warm_up
 from admm_softmax.path import Cell, Sweep, sweep_rho_alpha
 from admm_softmax.problem import Problem
 from admm_softmax.solvers import Solver, Status
@@ -207,6 +207,7 @@ class _Seed:
 
 def choose_alpha(data: Data, penalty: str, seed: int, verbose: bool = False) -> Better:
     """A path of penalties, chosen by the loss on the validation rows."""
+    warm_up()
     operator = None if penalty == "identity" else data.operator
     begin = time.perf_counter()
     model = SoftmaxRegressionCV(

@@ -125,11 +125,12 @@ def speed(results: Results) -> Table:
             ]
         )
     return Table(
-        ["method", "ended", "iterations", "kept", "first, s", "each, s"],
+        ["method", "ended", "iterations", "kept", "first, s", "others, s"],
         rows,
         "How the runs ended, and after how many seconds; iterations (of SGD: epochs; Newton-CG and "
         "ℓ-BFGS count their start as the first), the one kept, the seconds until the first (ADMM's "
-        "Gram matrix and factorisation are in it) and of each after it. Medians.",
+        "Gram matrix and factorisation are in it) and of each after it; where the line search "
+        "tries several steps it is more. Medians.",
     )
 
 
@@ -145,7 +146,7 @@ def progress(results: Results) -> Table:
             cells.append(f"{100 * _mean(known):.2f} %" if len(known) == len(best) else "–")
         rows.append([method, *cells])
     return Table(
-        ["method", *(f"{time:.3g} s" for time in times), "the end"],
+        ["method", *(f"{round(time, 3):g} s" for time in times), "the end"],
         rows,
         "The best validation accuracy within so many seconds, the mean over the seeds.",
     )
