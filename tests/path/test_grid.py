@@ -209,7 +209,8 @@ def test_a_frame_and_a_picture(problems, tmp_path):
     assert len(sweep.to_frame()) == 24
     figure = sweep.plot()
     titles = [axis.get_title(loc="left") for axis in figure.axes]
-    assert titles[:3] == ["Validation accuracy", "Test accuracy", "Condition of ρXᵀX + αLᵀL"]
+    condition = "Condition of the W-step's matrix"
+    assert titles[:3] == ["Validation accuracy", "Test accuracy", condition]
     figure.savefig(tmp_path / "grid.png")
 
 
