@@ -1,10 +1,4 @@
-"""CIFAR-10 through AlexNet: ten minutes of torch the first time, then from a file.
-
-The features are kept in $ADMM_SOFTMAX_DATA/features, or in `features` here.
-"""
-
-import os
-from pathlib import Path
+"""CIFAR-10 through AlexNet: ten minutes of torch the first time, then from the data cache."""
 
 from benchopt import BaseDataset
 
@@ -16,6 +10,5 @@ class Dataset(BaseDataset):
     parameters = {"n_rows": [40_000]}
 
     def get_data(self):
-        folder = Path(os.environ.get("ADMM_SOFTMAX_DATA", ".")) / "features"
-        train = cifar10(cache_dir=folder).train
+        train = cifar10().train
         return {"X": train.X[: self.n_rows], "y": train.y[: self.n_rows]}
