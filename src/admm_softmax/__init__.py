@@ -11,13 +11,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from admm_softmax._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from admm_softmax import datasets, features, penalties
+    from admm_softmax.compilation import warm_up
     from admm_softmax.design import Design, as_design
-    from admm_softmax.estimators import SoftmaxRegression, SoftmaxRegressionCV, softmax_path
+    from admm_softmax.estimators import (
+        MultiOutputSoftmaxRegression,
+        MultiOutputSoftmaxRegressionCV,
+        SoftmaxRegression,
+        SoftmaxRegressionCV,
+        softmax_path,
+    )
+    from admm_softmax.estimators.graphs import register_onnx_converters, to_onnx
+    from admm_softmax.estimators.model_folder import load, save
     from admm_softmax.path import Path, Sweep, sweep_rho_alpha
     from admm_softmax.penalty import Tikhonov, operators
+    from admm_softmax.probes import probe
     from admm_softmax.problem import Problem
     from admm_softmax.solvers import (
         ADMM,
@@ -27,11 +38,14 @@ if TYPE_CHECKING:
         HessianLBFGS,
         History,
         Iterate,
+        Newton,
         NewtonCG,
+        ProximalLBFGS,
         Result,
         Status,
         run,
     )
+    from admm_softmax.sources import RowBlocks
 
 _HOMES = {
     "ADMM": "solvers",
@@ -41,10 +55,15 @@ _HOMES = {
     "History": "solvers",
     "Iterate": "solvers",
     "LBFGS": "solvers",
+    "MultiOutputSoftmaxRegression": "estimators",
+    "MultiOutputSoftmaxRegressionCV": "estimators",
+    "Newton": "solvers",
     "NewtonCG": "solvers",
     "Path": "path",
     "Problem": "problem",
+    "ProximalLBFGS": "solvers",
     "Result": "solvers",
+    "RowBlocks": "sources",
     "SGD": "solvers",
     "SoftmaxRegression": "estimators",
     "SoftmaxRegressionCV": "estimators",
@@ -52,11 +71,20 @@ _HOMES = {
     "Sweep": "path",
     "Tikhonov": "penalty",
     "as_design": "design",
+    "load": "estimators.model_folder",
     "operators": "penalty",
+    "probe": "probes",
+    "register_onnx_converters": "estimators.graphs",
     "run": "solvers",
+    "save": "estimators.model_folder",
     "softmax_path": "estimators",
     "sweep_rho_alpha": "path",
+    "to_onnx": "estimators.graphs",
+    "warm_up": "compilation",
 }
+
+#: Rooms that are public themselves.
+_MODULES = ("datasets", "features", "penalties")
 
 __all__ = [
     "ADMM",
@@ -67,24 +95,40 @@ __all__ = [
     "HessianLBFGS",
     "History",
     "Iterate",
+    "MultiOutputSoftmaxRegression",
+    "MultiOutputSoftmaxRegressionCV",
+    "Newton",
     "NewtonCG",
     "Path",
     "Problem",
+    "ProximalLBFGS",
     "Result",
+    "RowBlocks",
     "SoftmaxRegression",
     "SoftmaxRegressionCV",
     "Status",
     "Sweep",
     "Tikhonov",
     "as_design",
+    "datasets",
+    "features",
+    "load",
     "operators",
+    "penalties",
+    "probe",
+    "register_onnx_converters",
     "run",
+    "save",
     "softmax_path",
     "sweep_rho_alpha",
+    "to_onnx",
+    "warm_up",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,4 +1,4 @@
-"""The array types every room agrees on."""
+"""The array types that all modules share."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ def check_real(name: str, value: Any, rule: str, *, above: float, closed: bool =
     return number
 
 
-def check_count(name: str, value: Any, rule: str = "a whole number ≥ 1") -> int:
-    """Return a whole number of at least one, or say that `rule` was broken."""
+def check_count(name: str, value: Any, rule: str = "a whole number ≥ 1", *, least: int = 1) -> int:
+    """Return a whole number of at least `least`, or say that `rule` was broken."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be {rule}, got {value!r} of type {type(value).__name__}")
-    if value < 1:
+    if value < least:
         raise ValueError(f"{name} must be {rule}, got {value}")
     return int(value)

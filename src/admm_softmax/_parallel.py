@@ -6,13 +6,16 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from threading import Lock
 from typing import Any, TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from admm_softmax._checks import check_count
+from admm_softmax._interrupts import check_interrupt
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -21,7 +24,7 @@ R = TypeVar("R")
 def cpu_count() -> int:
     """The cores this process may use: by affinity, and by what the environment allows.
 
-    A worker of joblib's finds its share in these variables, and should keep to it.
+    joblib sets these variables in its workers to their share of the cores.
     """
     if hasattr(os, "sched_getaffinity"):
         count = len(os.sched_getaffinity(0))
@@ -41,17 +44,53 @@ def check_threads(n_threads: int | None) -> int:
     return check_count("n_threads", n_threads, "at least 1 or None")
 
 
+#: How many threads the current run may use; None means every core.
+_allowed: ContextVar[int | None] = ContextVar("admm_softmax_threads", default=None)
+
+
 @contextmanager
-def blas_threads(n_threads: int) -> Iterator[None]:
+def use_threads(n_threads: int | None) -> Iterator[None]:
+    """Let the code within the block use `n_threads` threads; None changes nothing.
+
+    Threads are a setting of a run, not of the data: every pass and factorisation asks
+    `thread_count()`.
+    """
+    if n_threads is None:
+        yield
+        return
+    token = _allowed.set(check_threads(n_threads))
+    try:
+        yield
+    finally:
+        _allowed.reset(token)
+
+
+def thread_count() -> int:
+    """How many threads the caller may use."""
+    return _allowed.get() or cpu_count()
+
+
+#: Products and factorisations of fewer operations stay on one thread: waking BLAS's threads
+#: takes time, and they then spin in the way of ours. On one thread of an EPYC (Zen 3) so many
+#: took 1.4 ms in a product. The limit itself was chosen, not tuned.
+WORTH_BLAS_THREADS = 5e7
+
+
+@contextmanager
+def blas_threads(n_threads: int | None = None, *, operations: float = np.inf) -> Iterator[None]:
     """Limit BLAS to `n_threads` within the block; the innermost block decides.
+
+    None stands for the threads of the run, or one where the block has few `operations`.
 
     The limit belongs to the process. Where several Python threads are in such blocks at
     once, the last in decides for all, and the last out restores what was before.
 
-    BLAS's threads go on spinning for a while after their work, in the way of ours: so a run
+    BLAS's threads keep spinning for a while after their work and compete with ours: so a run
     of a solver limits BLAS to one, and only large factorisations and products ask for more.
     """
     mine = object()
+    if n_threads is None:
+        n_threads = thread_count() if operations >= WORTH_BLAS_THREADS else 1
     _limit.enter(mine, n_threads)
     try:
         yield
@@ -65,58 +104,81 @@ class _Limit:
     def __init__(self) -> None:
         self.lock = Lock()
         self.inside: dict[object, int] = {}
-        self.original: Any = None
+        self.current = 0
+        #: The libraries, and the threads each had before the first block.
+        self.original: list[tuple[Any, int]] = []
 
     def enter(self, block: object, n_threads: int) -> None:
         """Set the limit, and remember what it was before the first block."""
         with self.lock:
-            limiter = _controller().limit(limits=n_threads, user_api="blas")
             if not self.inside:
-                self.original = limiter
+                self.original = [(library, library.get_num_threads()) for library in _blas()]
+                self.current = 0
             self.inside[block] = n_threads
-            _let_go()
+            self._set(n_threads)
 
     def leave(self, block: object) -> None:
-        """Go back to the limit of the block entered last, or to the first of all."""
+        """Restore the limit of the block entered last, or the original one after the last block."""
         with self.lock:
-            del self.inside[block]
+            if self.inside.pop(block, None) is None:
+                return  # it was entered before a fork, and this is the child
             if self.inside:
-                _controller().limit(limits=next(reversed(self.inside.values())), user_api="blas")
-            else:
-                self.original.restore_original_limits()
-            _let_go()
+                self._set(next(reversed(self.inside.values())))
+                return
+            for library, n_threads in self.original:
+                _set_threads(library, n_threads)
+
+    def forget(self) -> None:
+        """In a forked child, which is in none of the blocks: restore BLAS's threads."""
+        limited = self.original if self.inside else []
+        self.__init__()  # type: ignore[misc]  # the lock may be held by a thread that is no more
+        for library, n_threads in limited:
+            _set_threads(library, n_threads)
+
+    def _set(self, n_threads: int) -> None:
+        if n_threads == self.current:
+            return
+        self.current = n_threads
+        for library, _ in self.original:
+            _set_threads(library, n_threads)
 
 
 _limit = _Limit()
 
 
-def _let_go() -> None:
-    """Let other threads set limits too: threadpoolctl heeds one thread until it is done."""
-    for library in _controller().lib_controllers:
-        release = getattr(library, "clear_controlling_thread", None)
-        if release is not None:
-            release()
-
-
-def ordered_map(function: Callable[[T], R], items: Sequence[T], n_threads: int) -> list[R]:
-    """Map over items in the pool and return results in order, BLAS single-threaded.
-
-    The order of the results, and so of every sum over them, does not depend on the
-    number of threads: the same input gives the same bits.
-    """
-    if len(items) == 1 or n_threads == 1:
-        with blas_threads(1):
-            return [function(item) for item in items]
-    with blas_threads(1):
-        return list(_pool(n_threads).map(function, items))
+def _set_threads(library: Any, n_threads: int) -> None:
+    library.set_num_threads(n_threads)
+    # Let other threads set limits too: threadpoolctl otherwise obeys one thread only.
+    release = getattr(library, "clear_controlling_thread", None)
+    if release is not None:
+        release()
 
 
 @lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
-    # Scanning the loaded libraries takes milliseconds, limiting them microseconds.
+def _blas() -> list[Any]:
+    """What controls each BLAS. Scanning the loaded libraries takes milliseconds."""
     import scipy.linalg  # noqa: F401, PLC0415  (SciPy ships a second BLAS: load it before the scan)
 
-    return ThreadpoolController()
+    found = ThreadpoolController().lib_controllers
+    return [library for library in found if library.user_api == "blas"]
+
+
+def ordered_map(
+    function: Callable[[T], R], items: Sequence[T], n_threads: int | None = None
+) -> list[R]:
+    """Map over items in the pool and return results in order, BLAS single-threaded.
+
+    None takes the number of threads of the run. The order of the results, and so of
+    every sum over them, does not depend on it: the same input gives the same bits. Ctrl-C acts
+    before, not in between.
+    """
+    check_interrupt()
+    with blas_threads(1):
+        if len(items) > 1:
+            n_threads = thread_count() if n_threads is None else n_threads
+            if n_threads > 1:
+                return list(_pool(n_threads).map(function, items))
+        return [function(item) for item in items]
 
 
 @lru_cache(maxsize=4)
@@ -127,4 +189,4 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 if hasattr(os, "register_at_fork"):
     # A forked child inherits the pool but not its threads, and would wait for ever.
     os.register_at_fork(after_in_child=_pool.cache_clear)
-    os.register_at_fork(after_in_child=_limit.__init__)  # type: ignore[misc]
+    os.register_at_fork(after_in_child=_limit.forget)

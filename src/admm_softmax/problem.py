@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from admm_softmax._arrays import Array, Labels
-from admm_softmax.design import Design, Fold, as_design
+from admm_softmax._arrays import Array
+from admm_softmax._facts import as_html, as_text
+from admm_softmax._validation import check_labels, check_reference, check_weights
+from admm_softmax.design import Design, Fold, Rows, as_design
 from admm_softmax.kernels import rows
-from admm_softmax.penalty import Tikhonov
-
-#: How far a row of soft labels may be from summing to one.
-SIMPLEX_TOLERANCE = 1e-6
+from admm_softmax.penalty import Penalty, Tikhonov
+from admm_softmax.prepared import Prepared, Workspace
+from admm_softmax.sources import open_rows
 
 
 class Evaluation(NamedTuple):
-    """Loss and accuracy of some weights on some rows."""
+    """Loss and accuracy of some W on some rows."""
 
     loss: float
     accuracy: float
@@ -27,38 +27,44 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True)
 class Point:
-    """F and ∇F at one W, and what came with them."""
+    """F and its gradient at one W, with the other figures of the same read."""
 
     W: Array
     objective: float
     loss: float
     accuracy: float
+    #: The gradient of the loss alone.
+    loss_gradient: Array
+    #: The gradient of loss and smooth part of the penalty; ∇F where the penalty is smooth.
     gradient: Array
+    #: What is zero at a solution (`Penalty.optimality`); ∇F where the penalty is smooth.
+    optimality: Array
     #: Σᵢ wᵢ mean_j p_ij(1 − p_ij), the mean diagonal of the loss's Hessian in the scores.
     curvature: float
 
 
 @dataclass(frozen=True)
 class Linearisation(Point):
-    """A point with its Hessian, one read of X a product."""
+    """A point with its Hessian, one read of X per product."""
 
     hessian_product: Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Softmax regression with a Tikhonov penalty.
+    """Softmax regression with a penalty.
 
     Minimise over W (d × K) ::
 
-        F(W) = Σᵢ wᵢ [ logsumexp(xᵢW) − cᵢ·xᵢW ] + (α/2) ‖L (W − W_ref)‖²_F
+        F(W) = Σᵢ wᵢ [ logsumexp(xᵢW) − cᵢ·xᵢW ] + penalty(W)
 
     with wᵢ = sᵢ / S: the weights are normalised here and nowhere else, so that the loss
-    is a mean, α does not depend on n, and integer weights equal repeated rows.
+    is a mean, α does not depend on n, and integer weights equal repeated rows. The usual
+    penalty is `Tikhonov`, (α/2) ‖L (W − W_ref)‖²_F.
 
     design : rows xᵢ (n × d, the last column constant if there is an intercept)
-    labels : class codes (n,) or rows cᵢ of the simplex (n × K)
-    weights : wᵢ ≥ 0 with sum 1
+    labels : class codes (n,) or rows cᵢ of the simplex (n × K), held by the design
+    weights : wᵢ ≥ 0 with sum 1, held by the design
     total_weight : S
     penalty : the second term
     n_classes : K
@@ -70,15 +76,33 @@ class Problem:
     """
 
     design: Design
-    labels: Labels
-    weights: Array
+    labels: Rows
+    weights: Rows
     total_weight: float
-    penalty: Tikhonov
+    penalty: Penalty
     n_classes: int
-    #: What depends on the rows alone (the Gram matrix), shared by `with_alpha` copies.
-    cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    #: Forms the Gram matrix in a given precision, where there is a cheaper way than a product.
-    make_gram: Callable[[Any], Any] | None = field(default=None, repr=False, compare=False)
+    #: What was computed from the rows; shared by `with_alpha` copies and by all runs.
+    prepared: Prepared = field(repr=False, compare=False)
+    #: What a run changes.
+    workspace: Workspace = field(default_factory=Workspace, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return as_text("Problem", self._facts())
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return as_html("Problem", self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        n, (d, K) = self.design.n_rows, self.shape
+        features = d - int(self.design.intercept)
+        return {
+            "rows": f"{n:,}, weights {self.total_weight:g} in all",
+            "features": f"{features:,}{' and an intercept' if self.design.intercept else ''}",
+            "classes": f"{K:,}",
+            "data": f"{type(self.design).__name__}, {self.design.dtype}",
+            "penalty": f"{type(self.penalty).__name__}, alpha = {self.penalty.alpha:g}",
+        }
 
     @classmethod
     def of(
@@ -89,31 +113,53 @@ class Problem:
         *,
         sample_weight: Any = None,
         n_classes: int | None = None,
+        penalty: Any = None,
         operator: Any = None,
         reference: Any = None,
         intercept: bool = True,
         penalize_intercept: bool = False,
-        n_threads: int | None = None,
         check_finite: bool = True,
     ) -> Problem:
         """Build a problem from arrays.
 
         `labels` are class codes 0 … K−1 or a matrix of soft labels; `X` is a dense or
-        sparse matrix or a Design (which has its own intercept and threads).
+        sparse matrix, files (see `RowBlocks`; labels may then be in files too), or a Design
+        (which has its own intercept). Labels and weights may also be handles of that design,
+        already checked. `penalty` is an object with
+        a method `over` (see `Penalty`); without one it is Tikhonov's, with this operator.
         """
-        design = as_design(X, intercept=intercept, n_threads=n_threads, check_finite=check_finite)
-        labels, K = check_labels(labels, design.n_rows, n_classes)
-        s = check_weights(sample_weight, design.n_rows)
-        total = float(s.sum())
-        penalty = Tikhonov.over(
-            design.n_features - design.intercept,
-            alpha,
-            operator=operator,
-            reference=_check_reference(reference, design, K),
-            intercept=design.intercept,
-            penalize_intercept=penalize_intercept,
-        )
-        return cls(design, labels, s / total, total, penalty, K)
+        X, labels = open_rows(X, labels)
+        design = as_design(X, intercept=intercept, check_finite=check_finite)
+        placed, K = _placed_labels(design, labels, n_classes)
+        weights, total = _placed_weights(design, sample_weight)
+        settings: dict[str, Any] = {
+            "reference": check_reference(reference, (design.n_features, K)),
+            "intercept": design.intercept,
+            "penalize_intercept": penalize_intercept,
+        }
+        if penalty is None:
+            penalty, settings = Tikhonov, {**settings, "operator": operator}
+        elif operator is not None:
+            raise ValueError("operator belongs to the Tikhonov penalty: give penalty or operator")
+        elif not hasattr(penalty, "over"):
+            raise TypeError(f"penalty must be None or an object with over(), got {penalty!r}")
+        bound = penalty.over(design.n_features - design.intercept, alpha, **settings)
+        return cls.on_rows(design, placed, weights, total, bound, K)
+
+    @classmethod
+    def on_rows(
+        cls,
+        design: Design,
+        labels: Rows,
+        weights: Rows,
+        total_weight: float,
+        penalty: Penalty,
+        n_classes: int,
+        prepared: Prepared | None = None,
+    ) -> Problem:
+        """Build a problem from handles; `weights` have the sum 1."""
+        prepared = prepared or Prepared(weights)
+        return cls(design, labels, weights, total_weight, penalty, n_classes, prepared)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -123,24 +169,27 @@ class Problem:
     def evaluate(self, W: Array) -> Evaluation:
         """Loss (without penalty) and accuracy at W. One read."""
         self._check(W)
-        loss, accuracy = self.design.fold(W, rows.evaluate, (self.labels, self.weights)).sums
-        return Evaluation(float(loss), float(accuracy))
+        sums = self.design.fold(W, rows.evaluate, (self.labels, self.weights)).sums
+        return Evaluation(sums.loss, sums.accuracy)
 
     def objective(self, W: Array) -> float:
         """F(W). One read."""
         return self.evaluate(W).loss + self.penalty.value(W)
 
     def at(self, W: Array) -> Point:
-        """F(W) and ∇F(W) = Σᵢ wᵢ xᵢᵀ(pᵢ − cᵢ) + α LᵀL (W − W_ref). One read."""
+        """F(W) and its gradient, Σᵢ wᵢ xᵢᵀ(pᵢ − cᵢ) and the penalty's. One read."""
         self._check(W)
-        fold = self.design.fold(W, rows.gradient, (self.labels, self.weights))
+        return self.point(W, self.design.fold(W, rows.gradient, (self.labels, self.weights)))
+
+    def point(self, W: Array, fold: Fold) -> Point:
+        """F and its gradient at W from a pass there, which no penalty has a part in. No read."""
         return Point(**self._point(W, fold))
 
     def linearise(self, W: Array) -> Linearisation:
-        """F, ∇F and the Hessian at W. One read now, one for each Hessian product."""
+        """F, its gradient and the Hessian at W. One read now, one for each Hessian product."""
         self._check(W)
         fold = self.design.fold(W, rows.linearise, (self.labels, self.weights))
-        (P,) = fold.rows
+        P = fold.new_rows
 
         def hessian_product(V: Array) -> Array:
             self._check(V)
@@ -150,55 +199,23 @@ class Problem:
         return Linearisation(**self._point(W, fold), hessian_product=hessian_product)
 
     def gram(self, dtype: Any = np.float64) -> Any:
-        """X̃ᵀ diag(w) X̃, d × d: formed once, then kept. Do not write to it.
-
-        Where float32 will do, one in float64 that is there already does too.
-        """
-        kept = self.cache.get("gram")
-        if kept is None or kept.dtype.itemsize < np.dtype(dtype).itemsize:
-            kept = (self.make_gram or partial(self.design.gram, self.weights))(dtype)
-            if kept.dtype == np.float32 and not np.isfinite(kept.diagonal()).all():
-                kept = self.design.gram(self.weights)
-            if not np.isfinite(kept.diagonal()).all():
-                raise ValueError("X is too large: the squares of its entries overflow; scale it")
-            self.cache["gram"] = kept
-        return kept
+        """X̃ᵀ diag(w) X̃, d × d: formed once, then kept. Do not write to it."""
+        return self.prepared.gram(self.design, dtype)
 
     def column_squares(self) -> Array:
-        """The diagonal of the Gram matrix, from it if it is there, else by a read of its own."""
-        if "squares" not in self.cache:
-            kept = self.cache.get("gram")
-            squares = self.design.column_squares(self.weights) if kept is None else kept.diagonal()
-            self.cache["squares"] = np.asarray(squares, dtype=np.float64)
-        known: Array = self.cache["squares"]
-        return known
+        """The diagonal of the Gram matrix, also computed once."""
+        return self.prepared.column_squares(self.design)
 
     def gram_product(self, V: Array) -> Array:
         """X̃ᵀ diag(w) X̃ V. One read."""
         return self.design.fold(V, rows.weigh, (self.weights,)).product
 
     def subsample(self, n_rows: int, seed: int) -> Problem:
-        """The same problem on rows drawn at random, without those of weight zero."""
-        candidates = np.flatnonzero(self.weights)
-        count = min(n_rows, len(candidates))
-        drawn = np.sort(np.random.default_rng(seed).choice(candidates, count, replace=False))
-        weights, design = self.weights[drawn], self.design.take(drawn, self.design.n_threads)
-        total = float(weights.sum())
-        return replace(
-            self,
-            design=design,
-            labels=self.labels[drawn],
-            weights=weights / total,
-            total_weight=self.total_weight * total,
-            cache={},
-            make_gram=None,
-        )
+        """The same problem on rows drawn at random; the others stay at weight zero.
 
-    def row_counts(self, chosen: Any) -> Any:
-        """How often each row is chosen, by index or mask."""
-        chosen = np.asarray(chosen)
-        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
-        return np.bincount(chosen, minlength=self.design.n_rows)
+        No row is copied: a Gram matrix of the sample picks its rows as it goes.
+        """
+        return self.on(self.design.drawn(n_rows, seed, self.weights))
 
     def on(self, chosen: Any) -> Problem:
         """The same problem on some rows, given by index or mask; the others stay at weight zero.
@@ -206,117 +223,82 @@ class Problem:
         A row that is named twice counts twice. Problems on parts of the same rows share the
         design, and so may share its reads.
         """
-        weights = self.weights * self.row_counts(chosen)
-        total = float(weights.sum())
+        weights = self.design.subset(self.weights, chosen)
+        total = self.design.total(weights)
         if not total > 0:
-            raise ValueError(
-                f"the {len(chosen)} rows chosen must have weight, got a sum of {total}"
-            )
-        return replace(
-            self,
-            weights=weights / total,
-            total_weight=self.total_weight * total,
-            cache={},
-            make_gram=None,
+            count = int(self.design.total(self.design.counts(chosen)))
+            raise ValueError(f"the {count} rows chosen must have weight, got a sum of 0")
+        weights = self.design.map_rows(lambda w: w / total, weights)
+        prepared = Prepared(weights, row_basis=self.prepared.row_basis)
+        return Problem.on_rows(
+            self.design,
+            self.labels,
+            weights,
+            self.total_weight * total,
+            self.penalty,
+            self.n_classes,
+            prepared,
         )
+
+    def with_alpha(self, alpha: float) -> Problem:
+        """The same data under another strength of the penalty."""
+        return self.with_penalty(self.penalty.with_alpha(alpha))
+
+    def with_penalty(self, penalty: Penalty) -> Problem:
+        """The same data under another penalty."""
+        return replace(self, penalty=penalty, workspace=Workspace())
+
+    def fresh(self) -> Problem:
+        """The same problem with nothing computed yet, as if just built."""
+        return self._prepared_by(Prepared(self.weights, self.prepared.make_gram))
+
+    def with_gram(self, make_gram: Callable[[Any], Any]) -> Problem:
+        """The same problem, its Gram matrix formed by `make_gram(dtype)`."""
+        return self._prepared_by(Prepared(self.weights, make_gram, self.prepared.row_basis))
+
+    def _prepared_by(self, prepared: Prepared) -> Problem:
+        return replace(self, prepared=prepared, workspace=Workspace())
+
+    def for_run(self) -> Problem:
+        """The same problem for one run, with its own count of reads and its own W-step."""
+        return replace(self, design=self.design.view(), workspace=Workspace())
 
     def _check(self, W: Array) -> None:
         if W.shape != self.shape:
             raise ValueError(f"W must have the shape {self.shape}, got {W.shape}")
 
     def _point(self, W: Array, fold: Fold) -> dict[str, Any]:
-        loss, accuracy, curvature = (float(x) for x in fold.sums)
+        sums, penalty = fold.sums, self.penalty
+        pull = penalty.gradient(W)
+        value = penalty.quadratic.value_given(W, pull) + penalty.rough_value(W)
+        gradient = np.add(fold.product, pull, out=pull)  # fresh memory costs more than the sum
         return {
             "W": W,
-            "objective": loss + self.penalty.value(W),
-            "loss": loss,
-            "accuracy": accuracy,
-            "gradient": fold.product + self.penalty.gradient(W),
-            "curvature": curvature,
+            "objective": sums.loss + value,
+            "loss": sums.loss,
+            "accuracy": sums.accuracy,
+            "loss_gradient": fold.product,
+            "gradient": gradient,
+            "optimality": gradient if penalty.is_smooth else penalty.optimality(W, fold.product),
+            "curvature": sums.curvature,
         }
 
-    def with_alpha(self, alpha: float) -> Problem:
-        """The same data under another strength of the penalty."""
-        return replace(self, penalty=self.penalty.with_alpha(alpha))
+
+def _placed_labels(design: Design, labels: Any, n_classes: int | None) -> tuple[Rows, int]:
+    """Labels beside the rows, and K."""
+    if not isinstance(labels, Rows):
+        codes, K = check_labels(labels, design.n_rows, n_classes)
+        return design.place(codes), K
+    if n_classes is None:
+        raise ValueError("labels that are a handle do not tell the number of classes: set it")
+    return design.place(labels, "labels"), n_classes
 
 
-def check_labels(labels: Any, n_rows: int, n_classes: int | None) -> tuple[Labels, int]:
-    """Return labels in their internal form and K."""
-    labels = np.asarray(labels)
-    if labels.ndim == 0 or len(labels) != n_rows:
-        raise ValueError(f"labels have {labels.size} entries for {n_rows} rows")
-    if labels.ndim == 2:
-        labels = check_soft_labels(labels)
-        if n_classes not in (None, labels.shape[1]):
-            raise ValueError(f"labels have {labels.shape[1]} columns for {n_classes} classes")
-        return labels, _check_classes(labels.shape[1])
-    if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise TypeError(
-            "labels must be whole numbers of shape (n,) or a matrix of shape (n, K), got "
-            f"type {labels.dtype} of shape {labels.shape}"
-        )
-    K = int(labels.max()) + 1 if n_classes is None else n_classes
-    if labels.min() < 0 or labels.max() >= K:
-        raise ValueError(
-            f"labels must lie in 0 … {K - 1}, got values from {labels.min()} to {labels.max()}"
-        )
-    return labels.astype(np.intp), _check_classes(K)
-
-
-def _check_classes(n_classes: int) -> int:
-    if n_classes < 2:
-        raise ValueError(f"labels must be of at least two classes, got {n_classes}")
-    return n_classes
-
-
-def check_soft_labels(labels: Any, name: str = "soft labels") -> Array:
-    """Return soft labels as float64 rows that sum to one exactly up to rounding."""
-    labels = np.asarray(labels, dtype=np.float64)
-    if not np.isfinite(labels).all():
-        raise ValueError(f"{name} must be finite, got NaN or infinity")
-    if labels.min() < 0:
-        i, k = np.unravel_index(labels.argmin(), labels.shape)
-        raise ValueError(f"{name} must be ≥ 0, got {labels[i, k]} in row {i}, column {k}")
-    totals = labels.sum(axis=1)
-    worst = int(np.abs(totals - 1.0).argmax())
-    if abs(totals[worst] - 1.0) > SIMPLEX_TOLERANCE:
-        raise ValueError(
-            f"each row of {name} must sum to 1, got {totals[worst]:.6g} in row {worst}"
-        )
-    return np.asarray(labels / totals[:, None], dtype=np.float64)
-
-
-def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") -> Array:
-    """Return weights as float64 of shape (n,): finite, non-negative, not all zero."""
-    if sample_weight is None:
-        return np.ones(n_rows)
-    s = np.asarray(sample_weight, dtype=np.float64)
-    if s.shape == ():
-        s = np.full(n_rows, float(s))
-    if s.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, got shape {s.shape}")
-    if len(s) != n_rows:
-        raise ValueError(f"{name} has {len(s)} entries for {n_rows} rows")
-    if not np.isfinite(s).all():
-        raise ValueError(f"{name} must be finite, got NaN or infinity")
-    if s.min() < 0:
-        raise ValueError(f"{name} must be ≥ 0, got {s.min()} at position {s.argmin()}")
-    with np.errstate(over="ignore"):
-        total = s.sum()
-    if not np.isfinite(total):
-        raise ValueError(f"{name} must have a finite sum, got entries up to {s.max():g}")
-    if total <= 0:
-        raise ValueError(f"{name} must have a positive sum, got 0: all {n_rows} entries are zero")
-    return s
-
-
-def _check_reference(reference: Any, design: Design, n_classes: int) -> Array | None:
-    if reference is None:
-        return None
-    W_ref: Array = np.asarray(reference, dtype=np.float64)
-    expected = (design.n_features, n_classes)
-    if W_ref.shape != expected:
-        raise ValueError(f"reference must have the shape {expected} of W, got {W_ref.shape}")
-    if not np.isfinite(W_ref).all():
-        raise ValueError("reference must be finite, got NaN or infinity")
-    return W_ref
+def _placed_weights(design: Design, sample_weight: Any) -> tuple[Rows, float]:
+    """Weights beside the rows with the sum 1, and their sum before."""
+    if not isinstance(sample_weight, Rows):
+        s = check_weights(sample_weight, design.n_rows)
+        total = float(s.sum())
+        return design.place(s / total), total
+    total = design.total(sample_weight)
+    return design.map_rows(lambda s: s / total, sample_weight), total

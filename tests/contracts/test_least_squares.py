@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from admm_softmax import ADMM, Problem, operators
+from admm_softmax import ADMM, Problem, operators, run
 from admm_softmax.solvers.least_squares import (
     PCG,
     QR,
@@ -20,8 +20,8 @@ from admm_softmax.solvers.least_squares import (
     Woodbury,
     as_strategy,
 )
-from admm_softmax.solvers.together import Meeting
-from tests.problems import make
+from admm_softmax.solvers.scheduler import Scheduler
+from tests.problems import assert_close, make, rows_of
 
 STRATEGIES = {
     "cholesky": Cholesky(),
@@ -56,7 +56,7 @@ def build(name, alpha=0.01):
 
 
 def normal_matrix(problem, rho):
-    return rho * problem.gram() + problem.penalty.alpha * problem.penalty.LtL.toarray()
+    return rho * problem.gram() + problem.penalty.quadratic.matrix.toarray()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -101,10 +101,9 @@ def test_qr_with_its_correction_is_as_accurate_as_a_full_least_squares_solver():
     # A consistent system: with a large residual the solution itself is known to κ²ε only.
     problem, X = ill_conditioned(1e-16)
     W_true = np.random.default_rng(0).standard_normal(problem.shape)
-    root = np.sqrt(problem.weights)[:, None]
-    A = np.concatenate(
-        [root * np.column_stack([X, np.ones(100)]), 1e-8 * problem.penalty.L.toarray()]
-    )
+    root = np.sqrt(rows_of(problem)[1])[:, None]
+    L = problem.penalty.quadratic.L.toarray()
+    A = np.concatenate([root * np.column_stack([X, np.ones(100)]), 1e-8 * L])
     b = A @ W_true
     step = QR().prepare(problem)
     step.factor(1.0)
@@ -138,10 +137,9 @@ def test_the_corners_of_the_papers_grid_are_survived(alpha, rho, shape):
     X[:, 2] = 0.0
     X[:, 3] = X[:, 4]
     problem = Problem.of(X, labels, alpha, operator=operators.laplacian(shape[1]))
-    iterates = ADMM(rho=rho).iterates(problem, None)
-    last = [next(iterates) for _ in range(20)][-1]
-    assert np.isfinite(last.W).all()
-    assert np.isfinite(last.objective)
+    result = run(problem, ADMM(rho=rho), tol=0.0, max_iter=20)
+    assert result.status == "iteration_limit"  # and not "diverged"
+    assert np.isfinite(result.W).all()
 
 
 @pytest.mark.parametrize("strategy", ["qr", "auto"])
@@ -149,9 +147,8 @@ def test_alpha_zero_with_a_singular_matrix(strategy):
     X, labels = make(60, 5, 3)
     X = np.column_stack([X, X[:, 0], np.zeros(60)])
     problem = Problem.of(X, labels, 0.0)
-    iterates = ADMM(rho=0.05, least_squares=strategy).iterates(problem, None)
-    last = [next(iterates) for _ in range(202)][-1]
-    assert last.gradient_norm < 1e-4
+    result = run(problem, ADMM(rho=0.05, least_squares=strategy), tol=1e-4, max_iter=400)
+    assert result.status == "converged"
 
 
 def names(problem):
@@ -170,8 +167,8 @@ def test_auto_prefers_the_cheapest_form(monkeypatch):
 def test_wide_problems_never_form_a_d_by_d_matrix():
     X, labels = make(30, 2000, 3)
     problem = Problem.of(X, labels, 0.1)
-    next(ADMM(rho=0.1).iterates(problem, None))
-    assert "gram" not in problem.cache
+    run(problem, ADMM(rho=0.1), tol=0.0, max_iter=2)
+    assert not problem.prepared.has_gram
 
 
 def test_woodbury_refuses_what_it_cannot_do():
@@ -213,8 +210,7 @@ def test_the_sketch_saves_reads_and_is_made_once():
 def test_pcg_survives_a_singular_matrix(preconditioner):
     problem = Problem.of(np.ones((22, 2)), np.arange(22) % 3, 1e-16, intercept=False)
     solver = ADMM(rho=1.0, least_squares=PCG(preconditioner=preconditioner))
-    last = list(islice(solver.iterates(problem, None), 50))[-1]
-    assert np.isfinite(last.objective)
+    assert run(problem, solver, tol=0.0, max_iter=50).status == "iteration_limit"
 
 
 def test_pcg_knows_the_whole_penalty():
@@ -235,8 +231,9 @@ def test_strategies_agree_iterate_for_iterate(strategy, alpha):
     reference = np.random.default_rng(0).standard_normal((9, 3))
     problem = Problem.of(X, labels, alpha, operator=operators.laplacian(8), reference=reference)
     pair = (ADMM(rho=0.1, least_squares=name) for name in ("cholesky", strategy))
-    for ours, theirs in islice(zip(*(s.iterates(problem, None) for s in pair), strict=True), 8):
-        np.testing.assert_allclose(ours.W, theirs.W, rtol=1e-6, atol=1e-7)
+    runs = (solver.iterates(problem.for_run(), None) for solver in pair)
+    for ours, theirs in islice(zip(*runs, strict=True), 8):
+        assert_close(ours.W, theirs.W, 1e-6)
 
 
 def test_a_poor_condition_is_corrected_by_residual_rows():
@@ -258,14 +255,15 @@ def test_sparse_rows_are_densified_by_panels_only(monkeypatch):
     X, labels = make(12, 40, 3)
     problem = Problem.of(sp.csr_array(X), labels, 0.1, operator=operators.laplacian(40))
     whole = Woodbury().prepare(problem).K
-    monkeypatch.setattr("admm_softmax.design.sparse.PANEL_BYTES", 8 * 40 * 5)
-    np.testing.assert_allclose(Woodbury().prepare(problem).K, whole, rtol=1e-12)
+    monkeypatch.setattr("admm_softmax.design.blocks.PANEL_BYTES", 8 * 40 * 5)
+    assert_close(Woodbury().prepare(problem).K, whole, 1e-12)
 
 
 def test_duplicate_entries_of_a_sparse_matrix_are_summed():
     X = sp.csr_array((np.ones(4), [0, 0, 1, 1], [0, 2, 4]), shape=(2, 2))
     design = Problem.of(X, [0, 1]).design
-    np.testing.assert_array_equal(design.column_squares(np.ones(2)), [4.0, 4.0, 2.0])
+    squares = design.column_squares(design.place(np.ones(2)))
+    np.testing.assert_array_equal(squares, [4.0, 4.0, 2.0])
     assert X.nnz == 4
 
 
@@ -302,7 +300,7 @@ def test_strategies_by_name():
 @pytest.mark.parametrize("compiled", [False, True], ids=["lapack", "compiled"])
 def test_single_precision_is_refined_and_fades(compiled, monkeypatch):
     if compiled:
-        monkeypatch.setattr("admm_softmax.kernels.choice.COMPILED_FROM_PRODUCTS", 0)
+        monkeypatch.setattr("admm_softmax.kernels.thresholds.COMPILED_FROM_PRODUCTS", 0)
     X, labels = make(300, 40, 5)
     problem = Problem.of(X.astype(np.float32), labels, 1e-2)
     step = Cholesky().prepare(problem)
@@ -315,11 +313,11 @@ def test_single_precision_is_refined_and_fades(compiled, monkeypatch):
     change = rng.standard_normal(problem.shape)
     for k in range(6):
         target = M + 10.0**-k * change
-        error = step.solve(target, M).W - exact.solve(target, M).W
-        assert np.abs(error).max() < 1e-4  # sums of steps, each to single precision
+        # Sums of steps, each to single precision.
+        assert_close(step.solve(target, M).W, exact.solve(target, M).W, 1e-5)
     step.factor(0.05)
     first = step.solve(M, M).W  # refined: the factor's error is gone, the Gram matrix's is not
-    np.testing.assert_allclose(first, exact.solve(M, M).W, rtol=0, atol=1e-4)
+    assert_close(first, exact.solve(M, M).W, 1e-5)
 
 
 def test_when_single_precision_is_taken():
@@ -356,27 +354,38 @@ def test_a_preconditioner_in_single_precision_gives_way_to_double():
 
 def test_factors_shared_by_ratio_solve_for_every_rho_and_alpha():
     problem = build("laplacian")
-    factors = SharedFactors(problem, Meeting(), Cholesky("double"))
+    factors = SharedFactors(problem, Scheduler(), Cholesky("double"))
     M = np.random.default_rng(0).standard_normal(problem.shape)
     for rho, alpha in [(0.1, 0.02), (1e-5, 2e-6), (50.0, 10.0), (1.0, 1e-3)]:
         user = problem.with_alpha(alpha)
         step = factors.prepare(user)
         step.factor(rho)
         expected = np.linalg.solve(normal_matrix(user, rho), M)
-        np.testing.assert_allclose(step.solve(M, M).W, expected, rtol=1e-9, atol=1e-12)
+        assert_close(step.solve(M, M).W, expected, 1e-9)
         assert step.rho == rho
     assert [f"{ratio:.3g}" for ratio in factors.factors] == ["0.2", "0.001"]
 
 
+def test_shared_factors_refuse_another_operator():
+    X, labels = make(40, 5, 3)
+    problem = Problem.of(X, labels, 0.1)
+    factors = SharedFactors(problem, Scheduler(), Cholesky("double"))
+    same = Problem.of(X, labels, 0.3, operator=sp.eye_array(5, format="csr"))
+    factors.prepare(same)
+    for other in (operators.laplacian(5), 2 * sp.eye_array(5), operators.gradient(5)):
+        with pytest.raises(ValueError, match=r"shared factors are for one L: .* \(6, 6\)|\(5, 6\)"):
+            factors.prepare(Problem.of(X, labels, 0.1, operator=other))
+
+
 def test_a_spaced_factor_says_which_rho_it_fits():
     problem = build("tall", alpha=0.01)
-    factors = SharedFactors(problem, Meeting(), Cholesky("double"), spacing=4.0)
+    factors = SharedFactors(problem, Scheduler(), Cholesky("double"), spacing=4.0)
     step = factors.prepare(problem)
     step.factor(0.03)  # τ = 1/3, the nearest power of 4 is 1/4
     assert step.rho == pytest.approx(0.04)
     M = np.ones(problem.shape)
     expected = np.linalg.solve(normal_matrix(problem, 0.04), M)
-    np.testing.assert_allclose(step.precondition(M), expected, rtol=1e-9)
+    assert_close(step.precondition(M), expected, 1e-9)
     step.factor(0.05)
     assert len(factors.factors) == 1
 

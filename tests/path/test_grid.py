@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 
-from admm_softmax import ADMM, Problem, operators, run, sweep_rho_alpha
+from admm_softmax import ADMM, Problem, operators, penalties, run, sweep_rho_alpha
 from admm_softmax.path import grid
 from admm_softmax.solvers.least_squares import Cholesky, Spectral
 from tests.problems import make
@@ -46,11 +46,15 @@ def test_a_cell_is_admm_alone(problems, strategy, monkeypatch):
             validation=validation,
             monitor="accuracy",
         )
-        assert cell.kept_iteration == alone.kept_iteration
-        assert cell.objective == pytest.approx(alone.iterate.objective, rel=1e-8)
-        assert cell.val_accuracy == validation.evaluate(alone.W).accuracy
-        assert cell.test_loss == pytest.approx(test.evaluate(alone.W).loss, rel=1e-7)
-        H = rho * problem.gram() + alpha * problem.penalty.LtL.toarray()
+        # Another factorisation, other last digits: which of two equals is kept may differ.
+        there = list(alone.history)[cell.kept_iteration]
+        assert cell.objective == pytest.approx(there["objective"], rel=1e-8)
+        assert cell.val_loss == pytest.approx(there["val_loss"], rel=1e-7)
+        best = alone.history["val_accuracy"].max()
+        assert abs(cell.val_accuracy - best) <= 1.5 / validation.design.n_rows
+        if cell.kept_iteration == alone.kept_iteration:
+            assert cell.test_loss == pytest.approx(test.evaluate(alone.W).loss, rel=1e-7)
+        H = rho * problem.gram() + alpha * problem.penalty.quadratic.LtL.toarray()
         assert cell.condition == pytest.approx(np.linalg.cond(H), rel=5e-3)
 
 
@@ -66,8 +70,8 @@ def test_cells_of_one_ratio_share_a_factorisation(problems, monkeypatch):
     before = problem.design.reads
     sweep_rho_alpha(problem, values, values, validation=validation, max_iter=5)
     assert len(made) == len(set(np.round(np.log10(made), 6))) == 9
-    # One read for the Gram matrix, then one an iteration and diagonal: nine diagonals of five.
-    assert problem.design.reads - before == 1 + 9 * 5
+    # One read for the Gram matrix, then for each diagonal the start and five iterations.
+    assert problem.design.reads - before == 1 + 9 * 6
 
 
 def test_the_papers_extremes(problems):
@@ -133,11 +137,44 @@ def test_an_interrupted_sweep_goes_on(problems, tmp_path, monkeypatch):
     assert all(json.loads(line) for line in strict)
 
 
+@pytest.mark.parametrize(
+    "line", ["{}", '{"rho": 0.1}', "[1, 2]", '{"rho": "a", "alpha": 0.1}', "null", "\\xff"]
+)
+def test_lines_that_are_no_cells_are_dropped(problems, tmp_path, line):
+    problem, validation, _ = problems
+    settings = {"validation": validation, "max_iter": 2, "directory": tmp_path}
+    before = sweep_rho_alpha(problem, [0.1], [0.1, 1.0], **settings)
+    file = tmp_path / "cells.jsonl"
+    first, *cells = file.read_text().splitlines()
+    wrong = json.loads(cells[0]) | {"alpha": None}
+    lines = [first, line, json.dumps(wrong), *cells[1:]]
+    file.write_text("\n".join(lines) + "\n")
+    after = sweep_rho_alpha(problem, [0.1], [0.1, 1.0], **settings)
+    np.testing.assert_array_equal(after.table("objective"), before.table("objective"))
+    assert len(file.read_text().splitlines()) == len(lines) + 1
+
+
+def test_a_damaged_first_line_is_said_so(problems, tmp_path):
+    problem, validation, _ = problems
+    settings = {"validation": validation, "max_iter": 2, "directory": tmp_path}
+    sweep_rho_alpha(problem, [0.1], [0.1], **settings)
+    file = tmp_path / "cells.jsonl"
+    content = file.read_text()
+    for damaged in ("{" + content, content.split("\n", 1)[1]):
+        file.write_text(damaged)
+        with pytest.raises(ValueError, match=r"the first line of .*cells\.jsonl is damaged"):
+            sweep_rho_alpha(problem, [0.1], [0.1], **settings)
+        assert file.read_text() == damaged
+    file.write_text("")
+    sweep_rho_alpha(problem, [0.1], [0.1], **settings)  # nothing is lost in an empty file
+
+
 @pytest.mark.parametrize("change", ["max_iter", "rows", "labels", "penalty"])
 def test_a_sweep_of_something_else_is_refused(problems, tmp_path, change):
     problem, validation, _ = problems
     sweep_rho_alpha(problem, [0.1], [0.1], validation=validation, max_iter=2, directory=tmp_path)
-    X, y = problem.design.X.copy(), problem.labels.copy()
+    original = problem.design.gather(problem.labels)
+    X, y = problem.design.X.copy(), original.copy()
     if change == "rows":
         X[3, 2] += 1e-9
     if change == "labels":
@@ -145,22 +182,24 @@ def test_a_sweep_of_something_else_is_refused(problems, tmp_path, change):
     L = None if change == "penalty" else operators.gradient(6)
     other = Problem.of(X, y, operator=L)
     max_iter = 3 if change == "max_iter" else 2
-    with pytest.raises(ValueError, match="holds a sweep of other data or settings"):
+    named = {"max_iter": "max_iter was 2, is 3 now", "rows": "X: other", "labels": "y: other"}
+    expected = named.get(change, "operator: other values than before")
+    with pytest.raises(ValueError, match=rf"belongs to another call \({expected}"):
         sweep_rho_alpha(
             other, [0.1], [0.1], validation=validation, max_iter=max_iter, directory=tmp_path
         )
-    same = Problem.of(problem.design.X.copy(), problem.labels, operator=operators.gradient(6))
+    same = Problem.of(problem.design.X.copy(), original, operator=operators.gradient(6))
     sweep_rho_alpha(same, [0.1], [0.1], validation=validation, max_iter=2, directory=tmp_path)
 
 
 def test_operators_of_other_patterns_are_others(problems, tmp_path):
     _, validation, _ = problems
-    X, y = problems[0].design.X, problems[0].labels
+    X, y = problems[0].design.X, problems[0].design.gather(problems[0].labels)
     settings = {"validation": validation, "max_iter": 2, "directory": tmp_path}
     first = Problem.of(X, y, operator=np.diag([1.0, 2, 0, 0, 0, 0]))
     other = Problem.of(X, y, operator=np.diag([0, 0, 0, 0, 1.0, 2]))
     sweep_rho_alpha(first, [1.0], [1.0], **settings)
-    with pytest.raises(ValueError, match="other data or settings"):
+    with pytest.raises(ValueError, match="operator: other values"):
         sweep_rho_alpha(other, [1.0], [1.0], **settings)
 
 
@@ -222,3 +261,10 @@ def test_bad_grids(problems):
         sweep_rho_alpha(problem, [1], [], validation=validation)
     with pytest.raises(TypeError, match="solver must be an ADMM, got 'admm'"):
         sweep_rho_alpha(problem, [1], [1], validation=validation, solver="admm")
+
+
+def test_a_penalty_with_kinks_is_refused():
+    X, y = make(40, 4, 3)
+    problem = Problem.of(X, y, 0.1, penalty=penalties.Lasso())
+    with pytest.raises(ValueError, match="needs a smooth penalty: under Lasso the matrix"):
+        sweep_rho_alpha(problem, [0.5], [0.1], validation=problem)

@@ -1,13 +1,16 @@
 """Paths: each fit is what it would be alone, on one Gram matrix and few reads."""
 
+from dataclasses import dataclass, field
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from admm_softmax import LBFGS, Problem, SoftmaxRegression, operators, softmax_path
+from admm_softmax import LBFGS, NewtonCG, Problem, SoftmaxRegression, operators, softmax_path
 from admm_softmax.design import DenseDesign, SparseDesign
-from admm_softmax.path.alphas import alpha_range, as_alphas
-from admm_softmax.path.follow import Fitter, Trail, follow, has_turned
+from admm_softmax.path.alphas import Penalties, alpha_range, as_alphas
+from admm_softmax.path.fitter import Fitter
+from admm_softmax.path.warm_starts import Trail, follow, has_turned
 from tests.problems import make
 
 ALPHAS = np.logspace(0, -4, 9)
@@ -130,7 +133,7 @@ def test_the_next_start_lies_on_the_line_through_the_last_two():
     assert trail.ahead(0.001) == pytest.approx(5.0)
 
 
-def test_a_visitor_and_ctrl_c_end_the_path():
+def test_a_visitor_ends_the_path():
     X, y = make(100, 5, 3)
     problem = Problem.of(X, y, 1.0)
     seen = []
@@ -144,16 +147,59 @@ def test_a_visitor_and_ctrl_c_end_the_path():
     assert seen == list(ALPHAS[:3])
 
 
-def test_alphas_are_sorted_and_checked():
+@dataclass(frozen=True)
+class PressesCtrlC:
+    """Newton's method, interrupted before an iterate of so many fits have begun."""
+
+    fits: int
+    started: list = field(default_factory=list)
+
+    def iterates(self, problem, W0):
+        self.started.append(problem)
+        if len(self.started) > self.fits:
+            raise KeyboardInterrupt
+        yield from NewtonCG().iterates(problem, W0)
+
+
+def test_ctrl_c_keeps_what_is_finished():
+    X, y = make(100, 5, 3)
+    whole = softmax_path(X, y, ALPHAS, solver=NewtonCG())
+    for fits in (1, 4):
+        with pytest.warns(match="softmax_path was interrupted"):
+            path = softmax_path(X, y, ALPHAS, solver=PressesCtrlC(fits), X_val=X, y_val=y)
+        assert len(path.alphas) == len(path.results) == len(path.val_loss) == fits
+        np.testing.assert_array_equal(path.coefs, whole.coefs[:fits])
+    with pytest.raises(KeyboardInterrupt):  # there is nothing to keep
+        softmax_path(X, y, ALPHAS, solver=PressesCtrlC(0))
+
+
+def test_ctrl_c_in_a_visit_keeps_what_was_visited():
+    problem = Problem.of(*make(100, 5, 3), 1.0)
+
+    def visit(alpha, results):
+        if alpha == ALPHAS[3]:
+            raise KeyboardInterrupt
+        return False
+
+    fitter = Fitter(problem, fits=9)
+    assert len(follow(fitter, [problem], ALPHAS, visit)) == 3
+    assert fitter.scheduler.interrupted
+
+
+def test_alphas_keep_their_order_and_are_checked():
     problem = Problem.of(*make(100, 5, 3))
-    np.testing.assert_array_equal(as_alphas([0.1, 10, 1, 1.0], problem), [10, 1, 0.1])
+    np.testing.assert_array_equal(as_alphas([0.1, 10, 1, 1.0], problem), [0.1, 10, 1, 1])
+    penalties = Penalties.of([0.1, 10, 1, 1.0])
+    np.testing.assert_array_equal(penalties.fitted, [10, 1, 0.1])
+    np.testing.assert_array_equal(penalties.fitted[penalties.places], penalties.given)
+    assert penalties.tried(2).tolist() == [1, 2, 3]
     with pytest.raises(ValueError, match=r"alphas\[1\] must be positive, got 0"):
         as_alphas([1.0, 0.0], problem)
     with pytest.raises(ValueError, match="at least one number, got none"):
         as_alphas([], problem)
     with pytest.raises(ValueError, match="alphas must be a number ≥ 1 or a list, got 0"):
         as_alphas(0, problem)
-    np.testing.assert_array_equal(as_alphas((a for a in (0.1, 1)), problem), [1, 0.1])
+    np.testing.assert_array_equal(as_alphas((a for a in (0.1, 1)), problem), [0.1, 1])
     assert softmax_path(*make(50, 3, 3), [1e200, 1e190]).alphas[0] == 1e200
 
 
@@ -214,7 +260,7 @@ def test_a_frame_and_a_picture(tmp_path):
 
 
 def test_progress_off_a_terminal(capsys, monkeypatch):
-    monkeypatch.setattr("admm_softmax.solvers.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("admm_softmax.progress.SECONDS_BETWEEN_LINES", 0.0)
     X, y = make(100, 5, 3)
     softmax_path(X[:50], y[:50], [1.0, 0.1], X_val=X[50:], y_val=y[50:], verbose=True)
     lines = capsys.readouterr().err.splitlines()

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
 
 from admm_softmax import operators
 from admm_softmax.penalty import Tikhonov
+from tests.problems import assert_close
 
 
 def random_penalty(d=5, K=3, **settings):
@@ -22,7 +24,8 @@ def test_gradient_and_hessian_by_finite_differences(penalize_intercept):
     assert slope == pytest.approx(np.vdot(penalty.gradient(W), V), rel=1e-7)
     change = (penalty.gradient(W + h * V) - penalty.gradient(W - h * V)) / (2 * h)
     np.testing.assert_allclose(change, penalty.hessian_product(V), rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(penalty.gradient(W), penalty.hessian_product(W) - penalty.pull(3))
+    pull = penalty.quadratic.pull(3)
+    assert_close(penalty.gradient(W), penalty.hessian_product(W) - pull, 1e-12)
 
 
 def test_intercept_is_penalised_only_when_asked():
@@ -48,11 +51,11 @@ def test_bad_alpha(alpha):
 
 
 def test_bad_operators():
-    with pytest.raises(ValueError, match="operator must have 3 columns, one a feature; got 5"):
+    with pytest.raises(ValueError, match="operator must have 3 columns, one per feature; got 5"):
         Tikhonov.over(3, 1.0, operator=sp.eye_array(5))
     with pytest.raises(ValueError, match=r"operator must have 3 columns.*got 4"):
         Tikhonov.over(3, 1.0, operator=sp.eye_array(4))
-    with pytest.raises(ValueError, match=r"3 columns, one a feature, or 4 with.*got 5"):
+    with pytest.raises(ValueError, match=r"3 columns, one per feature, or 4 with.*got 5"):
         Tikhonov.over(3, 1.0, operator=sp.eye_array(5), penalize_intercept=True)
     with pytest.raises(ValueError, match="operator must be 'identity' or a matrix, got 'ridge'"):
         Tikhonov.over(3, 1.0, operator="ridge")
@@ -60,3 +63,31 @@ def test_bad_operators():
         Tikhonov.over(3, 1.0, operator=np.ones(3))
     with pytest.raises(ValueError, match="operator contains NaN"):
         Tikhonov.over(2, 1.0, operator=np.array([[1.0, np.nan]]))
+
+
+def test_the_whole_penalty_is_its_quadratic():
+    penalty = random_penalty()
+    assert penalty.is_smooth
+    q = penalty.quadratic
+    assert (q.strength, q.L, q.reference) == (penalty.alpha, penalty.L, penalty.reference)
+    W = np.random.default_rng(1).standard_normal((6, 3))
+    assert penalty.value(W) == q.value(W)
+    assert Tikhonov.from_quadratic(q).quadratic is q
+
+
+def test_another_alpha_keeps_what_was_made_of_the_operator():
+    penalty = random_penalty()
+    LtL = penalty.quadratic.LtL
+    other = penalty.with_alpha(0.7)
+    assert (other.alpha, other.quadratic.strength) == (0.7, 0.7)
+    assert other.quadratic.LtL is LtL
+    assert (other.L, other.reference) == (penalty.L, penalty.reference)
+    assert penalty.alpha == 0.3
+    with pytest.raises(ValueError, match="alpha must be a finite number ≥ 0, got -1"):
+        penalty.with_alpha(-1.0)
+
+
+def test_an_operator_that_is_only_an_action_is_assembled():
+    L = operators.laplacian((30, 40))
+    acted = Tikhonov.over(1200, 1.0, operator=aslinearoperator(L), intercept=False).L
+    assert (acted != L).nnz == 0

@@ -9,8 +9,9 @@ import pytest
 from admm_softmax import HessianLBFGS, Problem, run
 from admm_softmax.solvers.lbfgs import Pair
 from admm_softmax.solvers.line_search import search
+from tests.problems import assert_close
 
-EXACT = {"cg_max_iter": 500, "cg_tol": 1e-13}
+EXACT = {"cg_max_iter": 500, "cg_tol": 1e-11}
 
 
 @pytest.fixture
@@ -31,7 +32,8 @@ def dense_inverse(problem, W, pairs):
     """The BFGS updates of the inverse Hessian at W, in full matrices."""
     point, size = problem.linearise(W), W.size
     columns = [point.hessian_product(e.reshape(W.shape)).ravel() for e in np.eye(size)]
-    H = np.linalg.pinv(np.array(columns), hermitian=True)
+    # Singular: the loss cannot see an intercept that all classes share, nor can the penalty.
+    H = np.linalg.pinv(np.array(columns), rcond=1e-10, hermitian=True)
     for pair in pairs:
         s, y = pair.s.ravel(), pair.y.ravel()
         left = np.eye(size) - np.outer(s, y) / (s @ y)
@@ -46,7 +48,7 @@ def test_pairs_correct_the_inverse_of_the_hessian(problem):
     point = problem.linearise(points[-1])
     direction, residuals = HessianLBFGS(**EXACT)._direction(point, deque(pairs))
     expected = -dense_inverse(problem, points[-1], pairs) @ point.gradient.ravel()
-    np.testing.assert_allclose(direction.ravel(), expected, rtol=1e-6, atol=1e-9)
+    assert_close(direction.ravel(), expected, 1e-7)
     assert residuals[-1] <= EXACT["cg_tol"] * 1.01
     newton, _ = HessianLBFGS(**EXACT)._direction(point, deque())
     assert np.linalg.norm(direction - newton) > 0.01 * np.linalg.norm(newton)
@@ -62,7 +64,7 @@ def test_so_many_pairs_are_kept(problem, memory, monkeypatch):
         return own(self, point, pairs)
 
     monkeypatch.setattr(HessianLBFGS, "_direction", direction)
-    run(problem, HessianLBFGS(memory, cg_max_iter=1), max_iter=6, tol=0.0)
+    run(problem, HessianLBFGS(memory, cg_max_iter=1), max_iter=5, tol=0.0)
     assert seen == [min(k, memory) for k in range(5)]
 
 

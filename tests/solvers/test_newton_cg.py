@@ -1,12 +1,14 @@
+"""Newton-CG: what CG solves, what it costs, and where it ends."""
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
 
 from admm_softmax import NewtonCG, Problem, run
 from admm_softmax.solvers.newton_cg import conjugate_gradients
 from admm_softmax.solvers.preconditioner import Plain, make_preconditioner
-from tests.problems import make
+from tests.peers import logistic_regression
+from tests.problems import assert_close, make
 
 
 def spd(seed=0, d=12):
@@ -17,7 +19,7 @@ def spd(seed=0, d=12):
 def test_conjugate_gradients_solve():
     H, B = spd(), np.random.default_rng(1).standard_normal((12, 3))
     inner = conjugate_gradients(lambda V: H @ V, B, Plain(), 200, 1e-12)
-    np.testing.assert_allclose(inner.direction, np.linalg.solve(H, B), rtol=1e-8)
+    assert_close(inner.direction, np.linalg.solve(H, B), 1e-9)
     assert inner.residuals[-1] <= 1e-12
 
 
@@ -33,15 +35,15 @@ def test_recorded_residuals_are_the_true_ones():
 def test_matches_scikit_learns_newton_cg():
     X, y = load_digits(return_X_y=True)
     X, y, alpha = X[:500] / 16, y[:500], 1e-3
-    theirs = LogisticRegression(
-        C=1 / (500 * alpha), solver="newton-cg", tol=1e-8, max_iter=200
-    ).fit(X, y)
     problem = Problem.of(X, y, alpha)
+    W = logistic_regression(problem, X, y)
     ours = run(problem, NewtonCG(200, None), tol=1e-8, max_iter=50)
     assert ours.status == "converged"
-    assert ours.n_iter <= 1.5 * theirs.n_iter_[0] + 2
-    W = np.vstack([theirs.coef_.T, theirs.intercept_])
-    assert ours.iterate.objective == pytest.approx(problem.objective(W), rel=1e-9)
+    assert_close(ours.iterate.objective, problem.objective(W), 1e-10)
+    assert_close(ours.W[:-1], W[:-1], 1e-4)
+    # Newton's method: eight iterations and 169 passes where this was measured.
+    assert ours.n_iter <= 12
+    assert ours.iterate.passes <= 300
 
 
 def test_the_papers_settings_and_the_inner_history():
@@ -76,9 +78,9 @@ def test_preconditioners_follow_the_curvature(kind):
     assert base.refresh(0.09)
     assert base.curvature == 0.09
     R = np.random.default_rng(0).standard_normal(problem.shape)
-    H = 0.09 * problem.gram() + 1e-2 * problem.penalty.LtL.toarray()
+    H = 0.09 * problem.gram() + problem.penalty.quadratic.matrix.toarray()
     H = H if kind == "gram" else np.diag(np.diag(H))
-    np.testing.assert_allclose(base.apply(R), np.linalg.solve(H, R), rtol=1e-9)
+    assert_close(base.apply(R), np.linalg.solve(H, R), 1e-9)
     assert base.refresh(0.0)
 
 

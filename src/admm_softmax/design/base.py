@@ -1,341 +1,361 @@
-"""The Design contract, and the fold over row blocks that in-memory designs share."""
+"""The `Design` contract: the rows of X, and every operation on them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from admm_softmax._arrays import Array
-from admm_softmax._parallel import check_threads, ordered_map
-from admm_softmax.kernels import choice
-from admm_softmax.kernels.rows import LABELLED, function_and_settings
+from admm_softmax.design.fold import Fold, Reads, Request
+from admm_softmax.design.rows import Rows
+from admm_softmax.kernels import thresholds
+from admm_softmax.kernels.row_kernel import RowKernel
+from admm_softmax.kernels.rows import hand_over, predict
 
-#: kernel(scores, *rows) -> (R or None, new_rows, sums); see `admm_softmax.kernels`.
-Kernel: TypeAlias = Callable[..., tuple[Array | None, tuple[Array, ...], Array]]
+if TYPE_CHECKING:
+    from admm_softmax.design.blocks import RowBlockDesign
 
-#: Bytes of X in one block: small enough for a core's cache, large enough for BLAS.
-BLOCK_BYTES = 1 << 20
-#: At most so many groups of blocks are summed separately, whatever the thread count.
-MAX_GROUPS = 16
-#: What those partial sums may occupy together.
-GROUP_BYTES = 64 << 20
-#: Columns of W, all tasks together, that go through one read; more would gain nothing.
+#: The most columns of W, over all requests, that share one read; more would gain nothing.
 MOST_COLUMNS = 200
 
 
-class Task(NamedTuple):
-    """What one read of X is asked for: the scores X̃W, through a kernel with its row inputs."""
+class Sample(NamedTuple):
+    """Some rows as a design in memory, with handles to the row arrays asked for."""
 
-    W: Array
-    kernel: Kernel
-    rows: tuple[Array, ...] = ()
-
-    @property
-    def kind(self) -> Hashable:
-        """Tasks of the same kind can share a read: same kernel and labels, equal shapes."""
-        function, settings = function_and_settings(self.kernel)
-        labels = id(self.rows[0]) if function in LABELLED else None
-        shapes = self.W.shape, *(array.shape[1:] for array in self.rows)
-        return function, settings.get("with_gradient"), labels, shapes
-
-
-@dataclass(frozen=True)
-class Fold:
-    """What one read of X returns: Σ_b X_bᵀ R_b, the new rows, and the summed scalars.
-
-    Where the kernel had no R, `product` has no columns.
-    """
-
-    product: Array
-    rows: tuple[Array, ...]
-    sums: Array
+    design: RowBlockDesign
+    rows: tuple[Rows, ...]
 
 
 class Design(ABC):
     """The matrix X̃ = [X, 1] (n × d, the constant column only with an intercept).
 
-    X̃ is never formed: the constant column is implied in every product. Subclasses
-    provide blocks of rows; everything a solver does with X is one of these ::
+    X̃ is never formed: the constant column is implied in every product. Passes over X ::
 
-        fold(W, kernel, rows)   Σ_b X̃_bᵀ R_b,  R_b from kernel(X̃_b W, *rows_b)
-        fold_together(tasks)    the same for several W, in as few reads
-        gram(weights)           X̃ᵀ diag(w) X̃           d × d
-        triangle(weights)       R with RᵀR = gram, by QR without forming it
-        outer(...)              X P Xᵀ                  n × n, for wide X
-        take(indices)           some rows, as a design of their own
+        fold(W, kernel, rows)    Σ_b X̃_bᵀ R_b,  R_b from kernel(X̃_b W, *rows_b)
+        fold_many(requests)      the same for several W, in fewer reads
+        gram(weights)            X̃ᵀ diag(w) X̃           d × d
+        column_squares(weights)  its diagonal
+        triangle(weights)        R with RᵀR = gram, by QR without forming it
+        row_products(P)          X P Xᵀ                  n × n, where `can_form_row_gram`
 
-    Each counts the times it reads X in `reads`.
+        map_scores(W, f)         f(X̃ W), block by block: predictions
+
+    Each counts its reads of X in `reads`. Arrays with one row per example are handles
+    (`Rows`) that the design makes and keeps ::
+
+        place(array), zeros(columns)    put rows where X's rows are
+        gather(rows)                    bring them to the caller
+        map_rows(f, *rows)              f on blocks of rows
+        per_part(f, *rows)              small results of f on parts of the rows, for the caller
+        map_parts(f, values, *rows)     as map_rows, with a value for each part
+        total(weights), count(weights)  their sum, and how many are not zero
+        subset(weights, chosen)         weights of some rows, zero for the others
+        take(indices, *rows)            some rows as a design in memory
+        sample(...), batches(...)       rows drawn at random
+
+    `columns(features)` is a design of some columns on the same rows, where
+    `can_take_columns`; handles fit both.
+
+    Rows of weight zero take no part, and cost less where that is possible.
+    `RowBlockDesign` has all of it for rows that can be read block by block.
     """
 
     n_rows: int
-    #: Columns of X̃, and so rows of W: the intercept counts.
+    #: Columns of X̃, and so rows of W, the intercept included.
     n_features: int
+    #: What products with X are computed in.
     dtype: np.dtype[Any]
     intercept: bool
-    n_threads: int
-    #: How often X was read; part of the rows is part of a read.
-    reads: float
-    #: Who takes a guest's tasks; see `guest`.
-    host: Callable[[Task], Fold] | None = None
-    origin: Design | None = None
+    #: Whether X stores its nonzero entries only: passes are then cheap even compared with
+    #: operations on W.
+    is_sparse: bool = False
+    #: Names of the columns of X, where the data have them.
+    feature_names: list[str] | None = None
+    #: Whether an n × n matrix of products between rows can be formed in memory here. Solvers
+    #: that need one (`RowSpace`, `Woodbury`) gather labels, weights and scores too: n × K
+    #: numbers, fewer than the n × n. They refuse other designs.
+    can_form_row_gram: bool = False
+    #: Whether all of X is in memory here, so that some rows of it cost little.
+    is_in_memory: bool = False
+    #: Whether the rows are on other machines, so that bringing them here is to be avoided.
+    is_remote: bool = False
+    #: Whether `columns` can copy some columns of X into memory.
+    can_take_columns: bool = False
 
-    def __init__(
-        self, shape: tuple[int, int], dtype: Any, intercept: bool, n_threads: int | None
-    ) -> None:
+    def __init__(self, shape: tuple[int, int], dtype: Any, intercept: bool) -> None:
         self.n_rows, n_columns = shape
         if self.n_rows < 1 or n_columns < 1:
             raise ValueError(f"X must have rows and columns, got shape {shape}")
         self.n_features = n_columns + bool(intercept)
         self.dtype = np.dtype(dtype)
         self.intercept = bool(intercept)
-        self.n_threads = check_threads(n_threads)
-        self.reads = 0.0
-        #: What was made of X alone and may serve again; guests share it.
-        self.kept: dict[str, Any] = {}
+        self._reads = Reads()
+        self._submit: Callable[[Request], Fold] | None = None
+
+    # ---- passes over X ----
 
     @abstractmethod
-    def block(self, rows: slice) -> Any:
-        """Rows of X, as something that multiplies (`@`) and transposes (`.T`)."""
+    def _fold_batch(self, requests: list[Request], compiled: bool) -> list[Fold]:
+        """Folds of requests of one kind, in one read."""
 
     @abstractmethod
-    def block_rows(self) -> int:
-        """How many rows make a block. A function of X alone, never of the threads."""
-
-    @abstractmethod
-    def gram(self, weights: Array, dtype: Any = np.float64) -> Any:
-        """X̃ᵀ diag(weights) X̃, symmetric. One read.
+    def gram(self, weights: Rows, dtype: Any = np.float64) -> Any:
+        """X̃ᵀ diag(weights) X̃, symmetric. One read of the rows that have weight.
 
         In float64 the products and sums are in double whatever X is stored in. In float32
         both are in single, several times as fast.
         """
 
     @abstractmethod
-    def triangle(self, weights: Array) -> Array:
-        """An upper triangular (or trapezoidal) R with RᵀR = gram(weights). One read."""
-
-    @abstractmethod
-    def column_squares(self, weights: Array) -> Array:
+    def column_squares(self, weights: Rows) -> Array:
         """The diagonal of `gram(weights)`. One read."""
 
     @abstractmethod
-    def outer(self, inverse_penalty: Callable[[Any], Array]) -> Array:
+    def triangle(self, weights: Rows) -> Array:
+        """An upper triangular (or trapezoidal) R with RᵀR = gram(weights). One read."""
+
+    def row_products(self, inverse_penalty: Callable[[Any], Array]) -> Array:
         """X P Xᵀ without the constant column, P given by its action on Xᵀ. One read."""
+        raise self._cannot("form n × n matrices")
+
+    def row_gram(self, scale: Array) -> Any:
+        """X diag(scale) Xᵀ in the data's precision. One read."""
+        return self.row_products(lambda V: scale[:, None] * V).astype(self.dtype, copy=False)
+
+    # ---- rows ----
+
+    def place(self, array: Any, name: str = "rows") -> Rows:
+        """Store an array of n rows where the rows of X are; a handle is returned as it is."""
+        if isinstance(array, Rows):
+            self._check_rows(array, name)
+            return array
+        array = np.asarray(array)
+        if array.ndim not in (1, 2) or len(array) != self.n_rows:
+            raise ValueError(f"{name} must have the length {self.n_rows}, got shape {array.shape}")
+        return self._placed(array)
 
     @abstractmethod
-    def take(self, indices: Array, n_threads: int = 1) -> Design:
-        """A design of some rows, copied. Part of a read."""
+    def _placed(self, array: Any) -> Rows:
+        """A handle to an array with one row per row of X."""
 
-    def fold(self, W: Array, kernel: Kernel, rows: Sequence[Array] = ()) -> Fold:
-        """Run `kernel` over every block of X̃ W and sum X̃_bᵀ R_b. One read."""
-        task = Task(np.asarray(W), kernel, tuple(rows))
-        if self.host is None:
-            return self.fold_together([task])[0]
-        self._check(task)
-        self.reads += 1
-        return self.host(task)
+    @abstractmethod
+    def zeros(self, columns: int) -> Rows:
+        """New row state: n × columns zeros."""
 
-    def fold_together(self, tasks: Sequence[Task]) -> list[Fold]:
-        """One fold a task. Those of a kind share a read: X meets their W side by side."""
-        folds: dict[int, Fold] = {}
-        for numbers in self._batches(tasks):
-            folds.update(zip(numbers, self._share_read([tasks[i] for i in numbers]), strict=True))
-        return [folds[i] for i in range(len(tasks))]
+    @abstractmethod
+    def gather(self, rows: Rows) -> Any:
+        """The rows as one NumPy array. Do not write to it."""
 
-    def guest(self, host: Callable[[Task], Fold]) -> Self:
-        """The same rows, for one of several users who go through them together.
+    @abstractmethod
+    def map_rows(self, function: Callable[..., Any], *rows: Rows) -> Rows:
+        """New rows, function(*blocks) on blocks of others; the function works row by row."""
 
-        A guest's folds are handed to `host`, and its `reads` count what it asked for.
+    def per_part(self, function: Callable[..., Any], *rows: Rows) -> list[Any]:
+        """function(*blocks) on parts of the rows, in order: small results, for the caller."""
+        return [function(*[self.gather(r) for r in rows])]
+
+    def map_parts(self, function: Callable[..., Any], values: Sequence[Any], *rows: Rows) -> Rows:
+        """As `map_rows`; f gets a value of its own for each part first, in `per_part`'s order."""
+        (value,) = values
+        return self.map_rows(partial(function, value), *rows)
+
+    @abstractmethod
+    def total(self, rows: Rows) -> float:
+        """The sum of one number per row."""
+
+    @abstractmethod
+    def take(self, indices: Any, *rows: Rows) -> Sample:
+        """The rows at increasing positions, copied into memory. Counts as part of a read."""
+
+    def count(self, weights: Rows) -> int:
+        """How many rows have weight."""
+        return int(self.total(self.map_rows(lambda w: (w != 0).astype(np.float64), weights)))
+
+    def subset(self, weights: Rows, chosen: Any) -> Rows:
+        """The weights times how often each row is chosen, by index, mask, or a handle."""
+        return self.map_rows(np.multiply, weights, self.counts(chosen))
+
+    def counts(self, chosen: Any) -> Rows:
+        """How often each row is chosen, by index or mask; a handle says so itself."""
+        return chosen if isinstance(chosen, Rows) else self.place(row_counts(chosen, self.n_rows))
+
+    def sample(self, n_rows: int, seed: int, weights: Rows, *rows: Rows) -> Sample:
+        """At most `n_rows` of the rows that have weight, drawn without repetition."""
+        return self.take(self.drawn(n_rows, seed, weights), *rows)
+
+    def positions(self, weights: Rows) -> Any:
+        """The rising positions of all rows that have weight."""
+        return np.flatnonzero(self.gather(weights))
+
+    def drawn(self, n_rows: int, seed: int, weights: Rows) -> Any:
+        """The rising positions of the rows that `sample` takes."""
+        candidates = self.positions(weights)
+        count = min(n_rows, len(candidates))
+        return np.sort(np.random.default_rng(seed).choice(candidates, count, replace=False))
+
+    def batches(
+        self, count: int, random: np.random.Generator, weights: Rows, *rows: Rows
+    ) -> Iterator[Sample]:
+        """All rows that have weight, in random order, cut evenly into `count` batches."""
+        order = random.permutation(self.positions(weights))
+        for batch in np.split(order, [b * len(order) // count for b in range(1, count)]):
+            yield self.take(np.sort(batch), *rows)
+
+    @abstractmethod
+    def fingerprint(self, digest: Any, *rows: Rows) -> None:
+        """Feed X and these rows to a hashlib digest."""
+
+    def columns(self, features: Any) -> Design:
+        """Some columns of X, copied into memory, as a design on the same rows.
+
+        `features` are increasing positions. Handles of either design fit the other. Counts as
+        one read.
         """
-        guest = copy(self)
-        guest.host, guest.reads, guest.origin = host, 0.0, self
-        return guest
+        raise self._cannot("take columns")
 
-    def _count(self, reads: float) -> None:
-        """Count a read that is no fold; a guest's is its host's too."""
-        self.reads += reads
-        if self.origin is not None:
-            self.origin.reads += reads
+    def in_units_of_X(self, W: Array) -> Array:
+        """W for the columns of X as they were given; a design may have them in other units."""
+        return W
 
-    def _batches(self, tasks: Sequence[Task]) -> list[list[int]]:
-        batches: list[list[int]] = []
-        last: dict[Hashable, list[int]] = {}
-        for i, task in enumerate(tasks):
-            self._check(task)
-            batch = last.get(task.kind)
-            if batch is None or (len(batch) + 1) * task.W.shape[1] > MOST_COLUMNS:
-                batch = last[task.kind] = []
-                batches.append(batch)
-            batch.append(i)
-        return batches
+    def in_units_of_view(self, W: Array) -> Array:
+        """The inverse of `in_units_of_X`."""
+        return W
 
-    def _check(self, task: Task) -> None:
-        if task.W.ndim != 2 or task.W.shape[0] != self.n_features:
-            raise ValueError(f"W must have {self.n_features} rows, got shape {task.W.shape}")
-        for array in task.rows:  # compiled code does not look
-            if len(array) != self.n_rows:
-                raise ValueError(f"row arrays must have {self.n_rows} rows, got {len(array)}")
+    def matching(self, other: Design) -> Design:
+        """Other rows, given as X was, in the units of this design."""
+        return other
 
-    def _share_read(self, tasks: list[Task]) -> list[Fold]:
-        self.reads += 1
-        W = tasks[0].W if len(tasks) == 1 else np.concatenate([task.W for task in tasks], axis=1)
-        groups = self._groups(W)
-        worker = self._worker(tasks, W, len(groups))
-        sums = np.asarray(sum(ordered_map(worker.run, list(enumerate(groups)), self.n_threads)))
-        products = np.split(worker.product(), len(tasks), axis=1)
-        return [Fold(*parts) for parts in zip(products, worker.new_rows(), sums, strict=True)]
+    # ---- facts ----
 
-    def _worker(self, tasks: list[Task], W: Array, n_groups: int) -> Worker:
-        """What folds the groups of one pass; this one by BLAS, block by block."""
-        return BlasWorker(self, tasks, W, n_groups)
-
-    def row_kernel(self, kernel: Kernel, n_columns: int) -> Kernel:
-        """The kernel, or its compiled twin where the scores are many."""
-        if not self.compiles(n_columns):
-            return kernel
-        from admm_softmax.kernels.compiled import programs  # noqa: PLC0415  (loads Numba)
-
-        return partial(programs.run, kernel) if programs.Program.knows(kernel) else kernel
-
-    def compiles(self, n_classes: int) -> bool:
-        """Whether passes over so many classes are worth loading compiled code for."""
-        return choice.repays_compiling(self.n_rows, self.entries, n_classes)
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, and columns without the implied constant one: the shape of X."""
+        return self.n_rows, self.n_features - self.intercept
 
     @property
     @abstractmethod
     def entries(self) -> int:
         """How many entries of X are stored."""
 
-    def _groups(self, W: Array) -> list[slice]:
-        """The fixed cut of the rows into groups, each summed on its own by one thread."""
-        size = max(1, self.block_rows())
-        n_blocks = -(-self.n_rows // size)
-        # A kernel's R may be twice as wide as W (ADMM's is).
-        by_memory = GROUP_BYTES // max(1, 16 * W.size)
-        count = int(min(n_blocks, MAX_GROUPS, max(4, by_memory)))
-        cuts = np.linspace(0, n_blocks, count + 1).astype(int) * size
-        return [slice(int(i), int(min(j, self.n_rows))) for i, j in pairwise(cuts)]
+    @property
+    def rounding(self) -> float:
+        """The relative rounding of products with X."""
+        return float(np.finfo(self.dtype).eps)
 
-    def partition(self) -> list[slice]:
-        """The fixed cut of the rows into blocks."""
-        size = max(1, self.block_rows())
-        return [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]
+    @property
+    def is_single(self) -> bool:
+        """Whether products with X have the precision of float32."""
+        return self.rounding > 1e-10
 
-    def _scores(self, rows: slice, W: Any) -> Array:
-        """X̃_b W in float64: the product in the data's precision, all after it in double."""
-        if not self.intercept:
-            return np.asarray(self.block(rows) @ W, dtype=np.float64)
-        scores = np.asarray(self.block(rows) @ W[:-1], dtype=np.float64)
-        scores += W[-1]
-        return scores
+    def count_read(self, amount: float) -> None:
+        """Count a look at rows that were copied out of X as reads of it."""
+        self._reads.add(amount)
 
-    def _transpose_product(self, rows: slice, R: Array) -> Array:
-        out = np.empty((self.n_features, R.shape[1]))
-        d = self.n_features - self.intercept
-        out[:d] = self.block(rows).T @ R.astype(self.dtype, copy=False)
-        if self.intercept:
-            out[d] = R.sum(axis=0)
-        return out
+    @property
+    def reads(self) -> float:
+        """How often X was read; a read of some rows counts as their share of all rows."""
+        return self._reads.count
 
+    def compiles(self, columns: int) -> bool:
+        """Whether passes with this many columns of W repay loading compiled code."""
+        return thresholds.repays_compiling(self.n_rows, self.entries, columns)
 
-def as_floating(X: Any) -> Any:
-    """X itself if it is float32 or float64, else converted to float64."""
-    if X.dtype.kind not in "fiub":
-        raise TypeError(f"X must hold real numbers, got type {X.dtype}")
-    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    # ---- what all designs share ----
 
+    def fold(self, W: Array, kernel: RowKernel, rows: Sequence[Rows] = ()) -> Fold:
+        """Run `kernel` over every block of X̃ W and sum X̃_bᵀ R_b. One read."""
+        request = Request(np.asarray(W), kernel, tuple(rows))
+        if self._submit is None:
+            return self.fold_many([request])[0]
+        self._check(request)
+        self._reads.add(1, alone=True)
+        return self._submit(request)
 
-class Worker(ABC):
-    """One pass in the making: runs on groups of rows, in any order and in parallel."""
+    def transpose_product(self, R: Any) -> Array:
+        """X̃ᵀR for one row of R per row of X, given as an array or a handle. One read."""
+        nothing = np.zeros((self.n_features, 0))
+        return self.fold(nothing, hand_over, (self.place(R),)).product
 
-    @abstractmethod
-    def run(self, numbered: tuple[int, slice]) -> Array:
-        """Fold the rows of one group, and return its sums, a row a task."""
+    def map_scores(self, W: Array, function: Callable[[Array], Any]) -> Any:
+        """function(X̃ W), computed block by block where rows come so: predictions. One read.
 
-    @abstractmethod
-    def product(self) -> Array:
-        """Σ X̃_bᵀ R_b over all groups, added up in their order, one task after the other."""
+        The function works row by row and returns an array with as many rows.
+        """
+        return function(self.gather(self.fold(W, predict).new_rows))
 
-    @abstractmethod
-    def new_rows(self) -> list[tuple[Array, ...]]:
-        """The rows that each task's kernel returned."""
+    def picked(self, indices: Any) -> Design:
+        """The rows at increasing positions as a design, in memory unless they are too many."""
+        return self.take(indices).design
 
+    def fold_many(self, requests: Sequence[Request]) -> list[Fold]:
+        """One fold per request. Requests of one kind share a read, their W side by side."""
+        if len(requests) == 1:
+            self._check(requests[0])
+            self._reads.add(1)
+            return self._fold_batch(list(requests), self.compiles(requests[0].columns))
+        folds: dict[int, Fold] = {}
+        for numbers in self._batches(requests):
+            self._reads.add(1)
+            batch = [requests[i] for i in numbers]
+            compiled = self.compiles(sum(request.columns for request in batch))
+            folds.update(zip(numbers, self._fold_batch(batch, compiled), strict=True))
+        return [folds[i] for i in range(len(requests))]
 
-class BlasWorker(Worker):
-    """Multiplies block by block with `@`, on whatever a block is."""
+    def view(self, submit: Callable[[Request], Fold] | None = None) -> Self:
+        """The same rows with a separate count of reads, for one user.
 
-    def __init__(self, design: Design, tasks: list[Task], W: Array, n_groups: int) -> None:
-        self.design, self.tasks = design, tasks
-        self.kernels = [design.row_kernel(task.kernel, W.shape[1]) for task in tasks]
-        self.W = np.ascontiguousarray(W, dtype=design.dtype)
-        self.outputs = [RowOutputs(design.n_rows) for _ in tasks]
-        self.parts: list[Array | None] = [None] * n_groups
+        With `submit`, folds are handed to it instead of being run here; whoever runs them
+        counts the reads of X that they share.
+        """
+        view = copy(self)
+        view._reads = Reads(parent=self._reads if self._submit is None else self._reads.parent)
+        view._submit = submit or self._submit
+        return view
 
-    def run(self, numbered: tuple[int, slice]) -> Array:
-        """Product, kernels, transposed product for every block of the group."""
-        index, group = numbered
-        design, size = self.design, self.design.block_rows()
-        sums: Array | float = 0.0
-        for i in range(group.start, group.stop, size):
-            rows_b = slice(i, min(i + size, group.stop))
-            R, sums_b = self._kernels(rows_b, design._scores(rows_b, self.W))
-            sums = sums + sums_b
-            if R is not None:
-                part, kept = design._transpose_product(rows_b, R), self.parts[index]
-                if kept is None:
-                    self.parts[index] = part
-                else:
-                    kept += part
-        return np.asarray(sums)
+    def _batches(self, requests: Sequence[Request]) -> list[list[int]]:
+        batches: list[list[int]] = []
+        last: dict[Hashable, list[int]] = {}
+        for i, request in enumerate(requests):
+            self._check(request)
+            kind = request.kind
+            batch = last.get(kind)
+            if batch is None or (len(batch) + 1) * request.W.shape[1] > MOST_COLUMNS:
+                batch = last[kind] = []
+                batches.append(batch)
+            batch.append(i)
+        return batches
 
-    def _kernels(self, rows_b: slice, scores: Array) -> tuple[Array | None, Array]:
-        """Every task's kernel on its own scores; their R side by side, their sums in rows."""
-        results, sums = [], []
-        K = scores.shape[1] // len(self.tasks)
-        for g, (task, kernel) in enumerate(zip(self.tasks, self.kernels, strict=True)):
-            own = scores[:, g * K : (g + 1) * K]
-            R, new_rows, own_sums = kernel(own, *[array[rows_b] for array in task.rows])
-            self.outputs[g].store(rows_b, new_rows)
-            results.append(R)
-            sums.append(own_sums)
-        with_results = [R for R in results if R is not None]
-        if len(with_results) < 2:
-            return with_results[0] if with_results else None, np.stack(sums)
-        return np.concatenate(with_results, axis=1), np.stack(sums)
+    def _check(self, request: Request) -> None:
+        if request.W.ndim != 2 or request.W.shape[0] != self.n_features:
+            raise ValueError(f"W must have {self.n_features} rows, got shape {request.W.shape}")
+        wanted, given = request.kernel.inputs, request.rows
+        if len(given) != len(wanted):
+            raise ValueError(f"{request.kernel.name} takes the rows {wanted}, got {len(given)}")
+        for name, rows in zip(wanted, given, strict=True):  # compiled code does not check
+            self._check_rows(rows, name)
 
-    def product(self) -> Array:
-        """The sum of the groups' parts, written over the first."""
-        parts = [part for part in self.parts if part is not None]
-        if not parts:
-            return np.zeros((self.design.n_features, 0))
-        total, *others = parts
-        for other in others:
-            total += other
-        return total
+    def _check_rows(self, rows: Any, name: str = "rows") -> None:
+        if not isinstance(rows, Rows):
+            kind = type(rows).__name__
+            raise TypeError(f"{name} must be a handle made by design.place, got {kind}")
+        if rows.n_rows != self.n_rows:
+            raise ValueError(f"{name} must have {self.n_rows} rows, got {rows.n_rows}")
 
-    def new_rows(self) -> list[tuple[Array, ...]]:
-        """As they were stored."""
-        return [output.arrays for output in self.outputs]
+    def _cannot(self, what: str) -> NotImplementedError:
+        return NotImplementedError(f"a {type(self).__name__} cannot {what}")
 
 
-class RowOutputs:
-    """Arrays of n rows, filled block by block; shapes are learnt from the first block."""
+def row_counts(chosen: Any, n_rows: int) -> Any:
+    """How often each of n rows is chosen, by index or mask.
 
-    def __init__(self, n_rows: int) -> None:
-        self.n_rows = n_rows
-        self.arrays: tuple[Array, ...] = ()
-
-    def store(self, rows: slice, new_rows: tuple[Array, ...]) -> None:
-        """Put a block's new rows in their place."""
-        if new_rows and not self.arrays:
-            arrays = tuple(np.empty((self.n_rows, *a.shape[1:])) for a in new_rows)
-            # Two threads may both arrive first; setdefault is atomic, so one pair wins.
-            self.arrays = self.__dict__.setdefault("_first", arrays)
-        for array, new in zip(self.arrays, new_rows, strict=bool(new_rows)):
-            array[rows] = new
+    >>> row_counts([0, 2, 2], 4)
+    array([1, 0, 2, 0])
+    """
+    chosen = np.asarray(chosen)
+    chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+    return np.bincount(chosen if chosen.size else np.zeros(0, np.intp), minlength=n_rows)

@@ -2,207 +2,212 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.linalg import blas, qr
+from scipy.linalg import blas
 
 from admm_softmax._arrays import Array
 from admm_softmax._parallel import blas_threads, ordered_map
-from admm_softmax.design.base import (
-    BLOCK_BYTES,
-    Design,
-    Task,
-    Worker,
-    as_floating,
-)
-from admm_softmax.kernels.choice import FUSED_CLASSES
+from admm_softmax.design.blocks import PANEL_BYTES, RowBlockDesign, as_floating, mirror_upper
+from admm_softmax.design.fold import Request
+from admm_softmax.design.workers import Readable, Worker
 
 if TYPE_CHECKING:
     from admm_softmax.kernels.compiled.programs import Program
 
 #: Bytes of X that go through both products of a compiled pass together.
 FUSED_BYTES = 2 << 20
+MOST_BLOCK_ROWS = 64
+#: Entries of the groups' sums that one thread adds up at a time.
+SUMMED_TOGETHER = 1 << 16
 
-#: Rows of X converted to float64 at a time for the Gram matrix and for QR.
-PANEL_BYTES = 64 << 20
 
-
-class DenseDesign(Design):
+class DenseDesign(RowBlockDesign):
     """X̃ = [X, 1] for a two-dimensional float32 or float64 array X of either order."""
 
-    def __init__(self, X: Any, *, intercept: bool = True, n_threads: int | None = None) -> None:
+    is_in_memory = True
+    half: str | None = None
+
+    def __init__(self, X: Any, *, intercept: bool = True, state_dtype: Any = np.float64) -> None:
         X = np.asarray(X)
         if X.ndim != 2:
             raise ValueError(f"X must be two-dimensional, got {X.ndim} dimensions")
         X = as_floating(X)
-        super().__init__(X.shape, X.dtype, intercept, n_threads)
-        self.X = X
+        super().__init__(X.shape, X.dtype, intercept, state_dtype)
+        self.X, self.offset = X, 0
         #: What passes add up in, kept for the next one: fresh memory costs more than the sums.
         self.buffers: dict[tuple[int, ...], Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         # Buffers fit the memory that X lies in here, and a copy's lies elsewhere.
-        return {**self.__dict__, "buffers": {}, "kept": {}}
+        return {**self.__dict__, "buffers": {}}
+
+    def use_buffers(self, buffers: dict[tuple[int, ...], Any]) -> None:
+        """Work in the buffers of another design with as many columns of the same type."""
+        self.buffers = buffers
 
     def block(self, rows: slice) -> Any:
         """Rows of X: a view."""
         return self.X[rows]
 
-    def block_rows(self) -> int:
-        """As many rows as fit a megabyte, at least 64."""
-        return int(max(64, BLOCK_BYTES // max(1, self.X.shape[1] * self.X.itemsize)))
+    def rows_at(self, indices: Any) -> Any:
+        """Rows of X, copied."""
+        return self.X[indices]
 
-    @property
-    def entries(self) -> int:
-        """All of them."""
-        return int(self.X.size)
-
-    def _worker(self, tasks: list[Task], W: Array, n_groups: int) -> Worker:
-        """One compiled pass for few classes; BLAS for many, and for X in Fortran order."""
-        K = W.shape[1] or tasks[0].rows[0].shape[1]
+    def _worker(self, requests: list[Request], W: Array, n_groups: int, compiled: bool) -> Worker:
+        """One compiled pass, where it pays, for X in any order."""
         flags = self.X.flags
-        in_order = flags.c_contiguous and flags.aligned and self.X.dtype.isnative
-        if in_order and K <= FUSED_CLASSES and self.compiles(K):
-            from admm_softmax.kernels.compiled.programs import Program  # noqa: PLC0415
-
-            if Program.knows(tasks[0].kernel):
-                return FusedWorker(self, W, Program.of(tasks, tasks[0].W.shape[1]), n_groups)
-        return super()._worker(tasks, W, n_groups)
-
-    def gram(self, weights: Array, dtype: Any = np.float64) -> Any:
-        """X̃ᵀ diag(w) X̃ by symmetric rank-k updates: half the work of a full product."""
-        self._count(1)
-        d = self.n_features
-        G = np.zeros((d, d), dtype, order="F")
-        update = blas.dsyrk if G.dtype == np.float64 else blas.ssyrk
-        with blas_threads(self.n_threads):
-            for panel in self._panels(weights, dtype=G.dtype):
-                G = update(1.0, panel.T, beta=1.0, c=G, overwrite_c=1)
-        mirror_upper(G)
-        return G
+        readable = flags.aligned and self.X.dtype.isnative
+        if compiled and readable and requests[0].kernel.twin is not None:
+            return FusedWorker(self, W, program_of(requests), n_groups)
+        return super()._worker(requests, W, n_groups, compiled)
 
     def row_gram(self, scale: Array) -> Any:
-        """X diag(scale) Xᵀ, n × n, in the data's precision. One read."""
-        self._count(1)
+        """X diag(scale) Xᵀ, n × n, in the data's precision, by symmetric updates."""
+        self._reads.add(1)
         n, d = self.X.shape
         G = np.zeros((n, n), self.dtype, order="F")
         update = blas.dsyrk if self.dtype == np.float64 else blas.ssyrk
         root = np.sqrt(scale).astype(self.dtype)
         size = max(1, PANEL_BYTES // (self.dtype.itemsize * n))
-        with blas_threads(self.n_threads):
+        with blas_threads(operations=float(n) * n * d):
             for j in range(0, d, size):
                 panel = np.asfortranarray((self.X[:, j : j + size] * root[j : j + size]).T)
                 G = update(1.0, panel, trans=1, beta=1.0, c=G, overwrite_c=1)
         mirror_upper(G)
         return G
 
-    def triangle(self, weights: Array) -> Array:
-        """R of the QR factorisation of diag(√w) X̃, taken panel by panel."""
-        self._count(1)
-        R = np.zeros((0, self.n_features))
-        with blas_threads(self.n_threads):
-            for panel in self._panels(weights, at_least=self.n_features):
-                R = qr(np.concatenate([R, panel]), mode="r", overwrite_a=True)[0]
-                R = R[: self.n_features]
-        return R
 
-    def column_squares(self, weights: Array) -> Array:
-        """Σᵢ wᵢ x̃ᵢⱼ² for every column j."""
-        self._count(1)
+def program_of(requests: list[Request]) -> Program:
+    """The requests, laid out for a compiled pass. Loads Numba."""
+    from admm_softmax.kernels.compiled.programs import Call, Program  # noqa: PLC0415
 
-        def part(rows: slice) -> Array:
-            squares = np.square(self.X[rows])
-            return np.asarray(weights[rows].astype(self.dtype) @ squares, dtype=np.float64)
+    calls = [
+        Call(r.kernel, [rows.held for rows in r.rows], [rows.key for rows in r.rows])
+        for r in requests
+    ]
+    return Program.of(calls, requests[0].W.shape[1])
 
-        total = np.sum(ordered_map(part, self.partition(), self.n_threads), axis=0)
-        return np.append(total, weights.sum()) if self.intercept else np.asarray(total)
 
-    def outer(self, inverse_penalty: Callable[[Any], Array]) -> Array:
-        """X P Xᵀ, n × n."""
-        self._count(1)
-        K = np.empty((self.n_rows, self.n_rows))
-        size = max(1, PANEL_BYTES // (8 * self.X.shape[1]))
-        cuts = [slice(i, i + size) for i in range(0, self.n_rows, size)]
-        with blas_threads(self.n_threads):
-            for columns in cuts:
-                V = inverse_penalty(self.X[columns].T.astype(np.float64, copy=False))
-                for rows in cuts:
-                    K[rows, columns] = self.X[rows].astype(np.float64, copy=False) @ V
-        return K
+class Located(Readable, Protocol):
+    """Rows that lie in memory, all of them or a window of them."""
 
-    def take(self, indices: Array, n_threads: int = 1) -> DenseDesign:
-        """Some rows, copied."""
-        self._count(len(indices) / self.n_rows)
-        return DenseDesign(self.X[indices], intercept=self.intercept, n_threads=n_threads)
+    @property
+    def X(self) -> Any:
+        """The rows that are in memory."""
 
-    def _panels(self, weights: Array, at_least: int = 1, dtype: Any = np.float64) -> Any:
-        """Rows √wᵢ x̃ᵢ, a panel at a time, in C order."""
-        d = self.n_features
-        size = max(at_least, PANEL_BYTES // (np.dtype(dtype).itemsize * d), 1)
-        root = np.sqrt(weights).astype(dtype)
-        for i in range(0, self.n_rows, size):
-            part = root[i : i + size, None]
-            panel = np.empty((len(part), d), dtype)
-            rows = self.X[i : i + size]
-            np.multiply(rows, part, out=panel[:, : self.X.shape[1]], casting="same_kind")
-            if self.intercept:
-                panel[:, -1] = part[:, 0]
-            yield panel
+    @property
+    def offset(self) -> int:
+        """The number of the first of them among all rows."""
+
+    buffers: dict[tuple[int, ...], Any]
+    #: "float16" or "bfloat16" where X has the bits of such; else X is of `dtype`.
+    half: str | None
 
 
 class FusedWorker(Worker):
-    """Both products and the row kernel in one compiled loop, a few rows at a time."""
+    """Both products and the row kernel in one compiled loop, a few rows at a time.
 
-    def __init__(self, design: DenseDesign, W: Array, program: Program, n_groups: int) -> None:
+    Groups may come in parts (`more`), and between parts other rows may come into memory. Sums in
+    the data's precision then go on from part to part, as if the group were in one piece.
+    """
+
+    def __init__(
+        self, design: Located, W: Array, program: Program, n_groups: int, more: bool = False
+    ) -> None:
         # Loads Numba: not before a problem is large enough.
         from admm_softmax.kernels.compiled import folds, thin  # noqa: PLC0415
 
         X, d = design.X, design.X.shape[1]
-        self.fold, self.design, self.program = folds.fold_dense, design, program
-        self.lead = thin.lead_of(X)
-        self.Wt = thin.transposed(W[:d], X.dtype, self.lead)
-        self.bias = np.ascontiguousarray(W[d] if design.intercept else np.zeros(W.shape[1]))
-        self.width = int(np.clip(FUSED_BYTES // (d * X.itemsize), 8, 64)) // 4 * 4
-        self.outputs = program.new_rows(design.n_rows)
-        self.key = (n_groups, program.n_results, self.lead)
-        kept = design.buffers.pop(self.key, None)
-        if kept is None:
-            parts = [
-                thin.aligned(program.n_results, self.lead + d, X.dtype) for _ in range(n_groups)
-            ]
-            kept = parts, np.empty((n_groups, program.n_results, design.n_features))
-        self.parts, self.totals = kept
+        self.design, self.program, self.more = design, program, more
+        dtype, state_dtype = design.dtype, program.state_dtype(design.state_dtype)
+        self.fold = folds.dense_pass(dtype, state_dtype, design.half)
+        self.Wt = thin.transposed(W[:d], dtype)
+        self.bias = np.array(W[d] if design.intercept else np.zeros(W.shape[1]), np.float64)
+        self.state = program.states(design.state_dtype)
+        in_rows = X.strides[1] == X.itemsize or design.half is not None
+        self.whole = thin.whole_columns(d, dtype.itemsize) if in_rows else 0
+        self.outputs = program.new_rows(design.n_rows, design.state_dtype, design.room)
+        shape = (n_groups, program.n_results, design.n_features)
+        self.key = (*shape, program.n_columns, len(program.which), len(program.soft) > 0, more)
+        kept: Any = design.buffers.pop(self.key, None) or (np.empty(shape), [], [])
+        self.totals: Array = kept[0]
+        #: One room for each thread that runs at the same time; passes take and return them.
+        self.rooms: list[Any] = kept[1]
+        #: What groups that come in parts add up in between two parts.
+        self.parts: list[Any] = kept[2]
+        if more and not self.parts:
+            self.parts += [thin.aligned(program.n_results, d, dtype) for _ in range(n_groups)]
+        #: Rows that wait in the part of each group; None before its first.
+        self.waiting: list[int | None] = [None] * n_groups
 
     def run(self, numbered: tuple[int, slice]) -> Array:
         """One call of the compiled loop."""
         index, group = numbered
-        program, design = self.program, self.design
-        sums, total = program.sums(), self.totals[index]
-        total[:] = 0.0
-        self.fold(
-            design.X, self.lead, group.start, group.stop, self.width, self.Wt, self.bias,
-            design.intercept, program.code, program.settings, program.codes, program.soft,
-            program.weights, program.which, program.state, self.outputs, self.parts[index],
-            total, sums,
+        program, design, X = self.program, self.design, self.design.X
+        sums, total, waiting = program.sums(), self.totals[index], self.waiting[index]
+        if self.more and waiting is None:
+            total[:] = 0.0
+        try:
+            room = self.rooms.pop()
+        except IndexError:
+            room = self._room()
+        # Rows are counted from the first of all, wherever those in memory begin.
+        address = X.ctypes.data - design.offset * X.strides[0]
+        self.waiting[index] = self.fold(
+            program.twin, address, *X.strides, X.shape[1], self.whole, group.start,
+            group.stop, room[:-1], self.Wt, self.bias, design.intercept, program.settings,
+            program.codes, program.soft, program.weights, program.which, self.state,
+            self.outputs, self.parts[index] if self.more else room[-1], total, sums,
+            waiting or 0, not self.more, self.more,
         )  # fmt: skip
+        self.rooms.append(room)
         return sums
+
+    def _room(self) -> tuple[Any, ...]:
+        """What one thread works in; see `folds`."""
+        from admm_softmax.kernels.compiled import thin  # noqa: PLC0415
+
+        program, d, dtype = self.program, self.design.X.shape[1], self.design.dtype
+        S, R, work, lane = program.room()
+        block = _block_rows(d * dtype.itemsize, program.tile_rows)
+        scores = np.zeros((block // program.tile_rows, *S.shape))
+        packed = np.zeros(program.n_results * block, dtype)
+        if self.design.half is None:
+            rest = np.zeros((block, thin.padded(d, dtype.itemsize) - self.whole), dtype)
+        else:
+            rest = thin.aligned(block, d, dtype)
+        copied = np.zeros((block, thin.panel(dtype.itemsize)), dtype)
+        part = thin.aligned(program.n_results, d, dtype)
+        return scores, R, work, lane, packed, rest, copied, part
 
     def product(self) -> Array:
         """The sum over the groups, and the buffers back to the design."""
-        total = self.totals.sum(axis=0)
-        self.design.buffers[self.key] = (self.parts, self.totals)
-        return np.ascontiguousarray(total.T)
+        d = self.totals.shape[2] - self.design.intercept
+        for i, waiting in enumerate(self.waiting):
+            if waiting is None:  # fewer rows than groups
+                self.totals[i] = 0.0
+            elif waiting:
+                self.totals[i, :, :d] += self.parts[i][:, :d]
+                self.parts[i][:] = 0.0
+        _, n_results, n_features = self.totals.shape
+        total = np.empty((n_features, n_results))
 
-    def new_rows(self) -> list[tuple[Array, ...]]:
-        """As they were written."""
-        return [(rows,) if self.program.n_new else () for rows in self.outputs]
+        def add(columns: slice) -> None:
+            total[:, columns] = self.totals[:, columns].sum(axis=0).T
+
+        size = max(1, SUMMED_TOGETHER // n_features)
+        ordered_map(add, [slice(k, k + size) for k in range(0, n_results, size)])
+        self.design.buffers[self.key] = (self.totals, self.rooms, self.parts)
+        return total
+
+    def new_rows(self) -> list[Any]:
+        """The arrays that the loop wrote to."""
+        return [rows if self.program.n_new else None for rows in self.outputs]
 
 
-def mirror_upper(G: Array, size: int = 512) -> None:
-    """Copy the upper triangle onto the lower one in place, a block column at a time."""
-    for i in range(0, len(G), size):
-        j = min(i + size, len(G))
-        G[i:j, :i] = G[:i, i:j].T
-        G[i:j, i:j] = np.triu(G[i:j, i:j]) + np.triu(G[i:j, i:j], 1).T
+def _block_rows(row_bytes: int, tile_rows: int) -> int:
+    """How many rows go through both products together: whole tiles of scores."""
+    rows = min(MOST_BLOCK_ROWS, FUSED_BYTES // row_bytes)
+    return max(1, rows // tile_rows) * tile_rows

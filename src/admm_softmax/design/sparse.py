@@ -2,53 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import qr
 
 from admm_softmax._arrays import Array
-from admm_softmax._parallel import blas_threads, ordered_map
-from admm_softmax.design.base import (
-    BLOCK_BYTES,
-    Design,
-    Task,
-    Worker,
-    as_floating,
-)
+from admm_softmax._cached import cached_property
+from admm_softmax._parallel import ordered_map
+from admm_softmax.design.blocks import BLOCK_BYTES, RowBlockDesign, as_floating, rows_with_weight
+from admm_softmax.design.dense import program_of
+from admm_softmax.design.fold import Request
+from admm_softmax.design.rows import Rows
+from admm_softmax.design.workers import Worker
 
 if TYPE_CHECKING:
     from admm_softmax.kernels.compiled.programs import Program
 
-#: A block's product with its transpose is a dense d × K matrix, so blocks are few.
+#: The most blocks: the product with each block's transpose is a dense d × K matrix.
 MAX_BLOCKS = 64
 
-
-#: Parts of about the same size that threads share in a product with the transpose.
+#: Parts of about equal size into which a product with the transpose is cut for the threads.
 COLUMN_PARTS = 32
 
-#: Rows that go through a compiled pass together.
-FUSED_ROWS = 32
 
-#: What a dense panel of some rows may occupy.
-PANEL_BYTES = 64 << 20
+def _checked(X: Any) -> Any:
+    """X, if its indices lie within its shape: compiled passes do not look."""
+    try:
+        X.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"X is not a valid CSR matrix of shape {X.shape}: {error}") from error
+    return X
 
 
-class SparseDesign(Design):
+class SparseDesign(RowBlockDesign):
     """X̃ = [X, 1] for a sparse X; anything but CSR is converted to CSR once."""
 
-    def __init__(self, X: Any, *, intercept: bool = True, n_threads: int | None = None) -> None:
-        X = sp.csr_array(X)
+    is_sparse = True
+
+    is_in_memory = True
+
+    def __init__(self, X: Any, *, intercept: bool = True, state_dtype: Any = np.float64) -> None:
+        X = _checked(sp.csr_array(X))
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
         X = as_floating(X)
-        super().__init__(X.shape, X.dtype, intercept, n_threads)
+        if X.indices.dtype == np.int64 and max(X.nnz, *X.shape) <= np.iinfo(np.int32).max:
+            # Half the memory to read; and one compiled pass serves both types.
+            X = sp.csr_array(
+                (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape
+            )
+        super().__init__(X.shape, X.dtype, intercept, state_dtype)
         self.X = X
+        #: X by columns, once it is needed: in a list, so that all views share it.
+        self._by_columns: list[Any] = []
 
     def block(self, rows: slice) -> Any:
         """Rows of X as a CSR view: only the row pointer is new."""
@@ -62,89 +71,61 @@ class SparseDesign(Design):
         return view
 
     def block_rows(self) -> int:
-        """As many rows as hold a megabyte of entries, and few enough blocks."""
-        a_row = max(1, self.X.nnz // max(1, self.n_rows)) * (self.X.dtype.itemsize + 4)
-        return int(max(64, BLOCK_BYTES // a_row, -(-self.n_rows // MAX_BLOCKS)))
+        """As many rows as hold a megabyte of entries, or more to have at most MAX_BLOCKS blocks."""
+        row_bytes = max(1, self.X.nnz // max(1, self.n_rows)) * (self.X.dtype.itemsize + 4)
+        return int(max(64, BLOCK_BYTES // row_bytes, -(-self.n_rows // MAX_BLOCKS)))
+
+    def rows_at(self, indices: Any) -> Any:
+        """Rows of X as a CSR matrix of their own."""
+        return self.X[indices]
+
+    def columns(self, features: Any) -> SparseDesign:
+        """Some columns, taken from X stored by columns."""
+        self._reads.add(1)
+        X = self.by_columns[:, features]
+        return SparseDesign(X, intercept=self.intercept, state_dtype=self.state_dtype)
 
     @property
     def entries(self) -> int:
-        """Those that are stored."""
+        """The number of stored entries."""
         return int(self.X.nnz)
 
-    @cached_property
-    def columns(self) -> Any:
+    @property
+    def by_columns(self) -> Any:
         """X stored by columns as well, for products with its transpose."""
-        return self.X.tocsc()
+        if not self._by_columns:
+            self._by_columns.append(self.X.tocsc())
+        return self._by_columns[0]
 
     @cached_property
     def column_cuts(self) -> list[int]:
         """Where to cut the columns into parts of about the same number of entries."""
         shares = np.linspace(0, self.entries, COLUMN_PARTS + 1)[:-1]
-        cuts = np.searchsorted(self.columns.indptr, shares)
+        cuts = np.searchsorted(self.by_columns.indptr, shares)
         return [*map(int, cuts), self.X.shape[1]]
 
-    def _worker(self, tasks: list[Task], W: Array, n_groups: int) -> Worker:
-        """One compiled pass, where it pays."""
-        if self.compiles(W.shape[1] or tasks[0].rows[0].shape[1]):
-            from admm_softmax.kernels.compiled.programs import Program  # noqa: PLC0415
+    def _worker(self, requests: list[Request], W: Array, n_groups: int, compiled: bool) -> Worker:
+        """The compiled worker, where compiled code is to be used."""
+        if compiled and requests[0].kernel.twin is not None:
+            return CsrWorker(self, W, program_of(requests))
+        return super()._worker(requests, W, n_groups, compiled)
 
-            if Program.knows(tasks[0].kernel):
-                return CsrWorker(self, W, Program.of(tasks, tasks[0].W.shape[1]))
-        return super()._worker(tasks, W, n_groups)
-
-    def gram(self, weights: Array, dtype: Any = np.float64) -> Any:
+    def gram(self, weights: Rows, dtype: Any = np.float64) -> Any:
         """X̃ᵀ diag(w) X̃: a sparse product, then dense because it fills in."""
-        self._count(1)
-        d = self.X.shape[1]
+        chosen, w, X = rows_with_weight(weights.held), weights.held, self.X
+        self._reads.add(1 if chosen is None else len(chosen) / self.n_rows)
+        if chosen is not None:
+            w, X = w[chosen], X[chosen]
+        d = X.shape[1]
         G = np.zeros((self.n_features, self.n_features))
-        root = np.sqrt(weights)
-        scaled = self._scaled(root)
+        root = np.sqrt(w)
+        scaled = sp.csr_array(sp.diags_array(root) @ X.astype(np.float64))
         # The same matrix on both sides: the product is symmetric to the last bit.
         G[:d, :d] = (scaled.T @ scaled).toarray()
         if self.intercept:
             G[:d, d] = G[d, :d] = scaled.T @ root
-            G[d, d] = weights.sum()
+            G[d, d] = w.sum()
         return G.astype(dtype, copy=False)
-
-    def triangle(self, weights: Array) -> Array:
-        """R of the QR factorisation of diag(√w) X̃, a dense panel of rows at a time."""
-        self._count(1)
-        R = np.zeros((0, self.n_features))
-        scaled = self._scaled(np.sqrt(weights))
-        with blas_threads(self.n_threads):
-            for i in range(0, self.n_rows, self.n_features):
-                panel = np.empty((min(self.n_features, self.n_rows - i), self.n_features))
-                panel[:, : self.X.shape[1]] = scaled[i : i + len(panel)].toarray()
-                if self.intercept:
-                    panel[:, -1] = np.sqrt(weights[i : i + len(panel)])
-                R = qr(np.concatenate([R, panel]), mode="r", overwrite_a=True)[0]
-                R = R[: self.n_features]
-        return R
-
-    def column_squares(self, weights: Array) -> Array:
-        """Σᵢ wᵢ x̃ᵢⱼ² for every column j."""
-        self._count(1)
-        squares = self.X.astype(np.float64).power(2).T @ weights
-        return np.append(squares, weights.sum()) if self.intercept else np.asarray(squares)
-
-    def outer(self, inverse_penalty: Callable[[Any], Array]) -> Array:
-        """X P Xᵀ, n × n dense."""
-        self._count(1)
-        X = self.X.astype(np.float64)
-        K = np.empty((self.n_rows, self.n_rows))
-        size = max(1, PANEL_BYTES // (8 * X.shape[1]))
-        for i in range(0, self.n_rows, size):
-            product = X @ inverse_penalty(X[i : i + size].T.tocsc())
-            K[:, i : i + size] = product.toarray() if sp.issparse(product) else product
-        return K
-
-    def take(self, indices: Array, n_threads: int = 1) -> SparseDesign:
-        """Some rows, copied."""
-        self._count(len(indices) / self.n_rows)
-        return SparseDesign(self.X[indices], intercept=self.intercept, n_threads=n_threads)
-
-    def _scaled(self, factor: Array) -> Any:
-        return sp.csr_array(sp.diags_array(factor) @ self.X.astype(np.float64))
 
 
 class CsrWorker(Worker):
@@ -152,26 +133,41 @@ class CsrWorker(Worker):
 
     def __init__(self, design: SparseDesign, W: Array, program: Program) -> None:
         # Loads Numba: not before a problem is large enough.
-        from admm_softmax.kernels.compiled import folds, gather  # noqa: PLC0415
+        from admm_softmax.kernels.compiled import arrays, folds, gather  # noqa: PLC0415
 
         d = design.X.shape[1]
-        self.folds, self.design, self.program = folds, design, program
+        self.design, self.program, self.plain = design, program, arrays.plain
+        state_dtype = program.state_dtype(design.state_dtype)
+        self.fold = folds.csr_pass(design.dtype, design.X.indices.dtype, state_dtype)
+        self.add_columns = gather.columns_pass(design.dtype, design.X.indices.dtype)
+        self.arrays = self._plain(design.X)
+        self.state = program.states(design.state_dtype)
         self.W = gather.padded_columns(W[:d], design.dtype)
-        self.bias = np.ascontiguousarray(W[d] if design.intercept else np.zeros(W.shape[1]))
-        self.outputs = program.new_rows(design.n_rows)
+        self.bias = np.array(W[d] if design.intercept else np.zeros(W.shape[1]), np.float64)
+        self.outputs = program.new_rows(design.n_rows, design.state_dtype)
         self.R = gather.padded_columns(np.zeros((design.n_rows, program.n_results)))
 
     def run(self, numbered: tuple[int, slice]) -> Array:
         """One call of the compiled loop."""
         _, group = numbered
-        program, X = self.program, self.design.X
-        sums = program.sums()
-        self.folds.fold_csr(
-            X.data, X.indices, X.indptr, group.start, group.stop, FUSED_ROWS, self.W, self.bias,
-            program.code, program.settings, program.codes, program.soft, program.weights,
-            program.which, program.state, self.outputs, program.n_results, self.R, sums,
+        program = self.program
+        sums, room = program.sums(), program.room()
+        scores = np.zeros((program.tile_rows, self.W.shape[1]))
+        self.fold(
+            program.twin, *self.arrays, group.start, group.stop, (*room, scores), self.W, self.bias,
+            program.settings, program.codes, program.soft, program.weights, program.which,
+            self.state, self.outputs, self.R, sums,
         )  # fmt: skip
         return sums
+
+    def _plain(self, X: Any) -> tuple[Any, Any, Any]:
+        """Data, indices and pointers of CSR or CSC, as compiled passes take them."""
+        index = self.design.X.indices.dtype
+        return (
+            self.plain(X.data, X.dtype),
+            self.plain(X.indices, index),
+            self.plain(X.indptr, np.intp),
+        )
 
     def product(self) -> Array:
         """X̃ᵀR; each column is summed by one thread, in the order of its rows."""
@@ -179,17 +175,16 @@ class CsrWorker(Worker):
         out = np.empty((design.n_features, R.shape[1]))
         if not R.shape[1]:
             return out
-        columns = design.columns
+        arrays = self._plain(design.by_columns)
 
         def work(cut: tuple[int, int]) -> None:
-            arrays = columns.data, columns.indices, columns.indptr
-            self.folds.add_columns(*arrays, *cut, R, out)
+            self.add_columns(*arrays, *cut, R, out)
 
-        ordered_map(work, list(pairwise(design.column_cuts)), design.n_threads)
+        ordered_map(work, list(pairwise(design.column_cuts)))
         if design.intercept:
             out[-1] = R.sum(axis=0)
         return np.ascontiguousarray(out[:, : self.program.n_results])
 
-    def new_rows(self) -> list[tuple[Array, ...]]:
-        """As they were written."""
-        return [(rows,) if self.program.n_new else () for rows in self.outputs]
+    def new_rows(self) -> list[Any]:
+        """The arrays that the loop wrote to."""
+        return [rows if self.program.n_new else None for rows in self.outputs]

@@ -1,11 +1,8 @@
-"""Array functions on row blocks. No classes, no state, no knowledge of where rows live.
+"""Array functions on row blocks. They hold no state and do not know where rows are stored.
 
-A *row kernel* has the signature ::
-
-    kernel(scores, *rows) -> (R, new_rows, sums)
-
-`scores` is a block of X W, `rows` are the matching blocks of per-row arrays, `R` (or
-None) is what the design multiplies by the block's transpose and sums, `new_rows` are
-per-row results and `sums` are scalars added up over blocks. A kernel never writes to
-its arguments, so an engine may run a block twice.
+row_kernel   what a row kernel is: `RowKernel`
+rows         the row kernels themselves, in NumPy: the specification
+softmax, zstep   what they are made of
+thresholds   from which size on compiled passes pay
+compiled     compiled versions of the row kernels (their twins), and of whole passes
 """

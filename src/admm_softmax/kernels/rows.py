@@ -5,72 +5,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from admm_softmax._arrays import Array, Labels
+from admm_softmax.kernels.row_kernel import Outcome, declared
 from admm_softmax.kernels.softmax import hits, label_scores, minus_labels, softmax
 from admm_softmax.kernels.zstep import zstep
 
-Outcome: TypeAlias = tuple[Array | None, tuple[Array, ...], Array]
-
 NO_SUMS = np.zeros(0)
+_TWINS = "admm_softmax.kernels.compiled.rows"
 
 
+@declared(twin=f"{_TWINS}:predict", new_rows=1)
 def predict(scores: Array) -> Outcome:
-    """Hand the scores back as rows: X W itself."""
-    return None, (scores,), NO_SUMS
+    """Return the scores X W themselves, as new rows."""
+    return None, scores, NO_SUMS
 
 
+@declared(twin=f"{_TWINS}:hand_over", inputs=("state",), results=1)
 def hand_over(scores: Array, R: Array) -> Outcome:
-    """R as it is: with a W of no columns, the fold is the plain product X̃ᵀR."""
-    return R, (), NO_SUMS
+    """R is the state: with a W of no columns, the fold is the plain product X̃ᵀR."""
+    return R, None, NO_SUMS
 
 
+@declared(twin=f"{_TWINS}:evaluate", inputs=("labels", "weights"), sums=("loss", "accuracy"))
 def evaluate(scores: Array, labels: Labels, weights: Array) -> Outcome:
-    """Sums: loss, accuracy."""
+    """Loss and accuracy alone."""
     _, lse = softmax(scores)
-    return None, (), _loss_and_accuracy(scores, lse, labels, weights)
+    return None, None, _loss_and_accuracy(scores, lse, labels, weights)
 
 
+@declared(
+    twin=f"{_TWINS}:gradient",
+    inputs=("labels", "weights"),
+    results=1,
+    sums=("loss", "accuracy", "curvature"),
+)
 def gradient(scores: Array, labels: Labels, weights: Array) -> Outcome:
     """R = w (P − C), whose product with Xᵀ is the gradient of the loss.
 
-    Sums: loss, accuracy, and the mean curvature Σ w p(1−p) / K.
+    The curvature is the mean Σ w p(1−p) / K.
     """
-    R, _, sums = linearise(scores, labels, weights)
-    return R, (), sums
+    R, _, sums = _linearise(scores, labels, weights)
+    return R, None, sums
 
 
+@declared(
+    twin=f"{_TWINS}:linearise",
+    inputs=("labels", "weights"),
+    results=1,
+    new_rows=1,
+    sums=("loss", "accuracy", "curvature"),
+)
 def linearise(scores: Array, labels: Labels, weights: Array) -> Outcome:
     """As `gradient`, and keeps P for Hessian products at the same W."""
+    return _linearise(scores, labels, weights)
+
+
+def _linearise(scores: Array, labels: Labels, weights: Array) -> Outcome:
     P, lse = softmax(scores)
     R = minus_labels(P, labels) * weights[:, None]
     sums = _loss_and_accuracy(scores, lse, labels, weights)
-    return R, (P,), np.append(sums, _curvature(P, weights))
+    return R, P, np.append(sums, _curvature(P, weights))
 
 
+@declared(twin=f"{_TWINS}:hessian_product", inputs=("state", "weights"), results=1)
 def hessian_product(scores: Array, P: Array, weights: Array) -> Outcome:
     """R = w (diag(p) − ppᵀ) xV, where `scores` are X V for a direction V."""
     R = P * (scores - np.einsum("ij,ij->i", P, scores)[:, None])
-    return R * weights[:, None], (), NO_SUMS
+    return R * weights[:, None], None, NO_SUMS
 
 
+@declared(twin=f"{_TWINS}:weigh", inputs=("weights",), results=1)
 def weigh(scores: Array, weights: Array) -> Outcome:
     """R = w · scores, whose product with Xᵀ is the Gram matrix applied to W."""
-    return scores * weights[:, None], (), NO_SUMS
+    return scores * weights[:, None], None, NO_SUMS
 
 
+@declared(twin=f"{_TWINS}:start", inputs=("labels", "weights"), results=2, new_rows=1)
 def start(scores: Array, labels: Labels, weights: Array) -> Outcome:
-    """Z = X W₀ as rows, and R = [w (C − P(Z)), w Z], what a warm ADMM starts from."""
+    """Z = X W₀ as new rows, and R = [w (C − P(Z)), w Z], what a warm ADMM starts from."""
     P, _ = softmax(scores)
     R = np.concatenate([-minus_labels(P, labels), scores], axis=1)
-    return R * weights[:, None], (scores,), NO_SUMS
+    return R * weights[:, None], scores, NO_SUMS
 
 
+#: Facts that both forms of ADMM's kernel share.
+_ADMM: dict[str, Any] = {
+    "inputs": ("labels", "weights", "state"),
+    "new_rows": 1,
+    "sums": ("loss", "accuracy", "gap", "size_scores", "size_state", "newton_steps", "curvature"),
+    "settings": ("rho", "relaxation", "dual_is_zero"),
+    "twin": f"{_TWINS}:admm",
+    # Z = XW with the dual that belongs to it: a start like any other (docs/decisions/0019-dask.md).
+    "restart": predict,
+}
+
+
+@declared(results=2, **_ADMM)
 def admm(
     scores: Array,
     labels: Labels,
@@ -79,10 +113,9 @@ def admm(
     *,
     rho: float,
     relaxation: float,
-    dual_is_zero: bool,
-    with_gradient: bool = True,
+    dual_is_zero: float,
 ) -> Outcome:
-    """Relaxation, z-step and dual update of ADMM on one block.
+    """Relaxation, z-step and dual update of ADMM on one block, and the gradient at W.
 
     With Ẑ = γ XW + (1−γ) Z and U = (C − P(Z)) / ρ (or 0 at a cold start), this solves ::
 
@@ -91,36 +124,67 @@ def admm(
     Optimality gives U⁺ = U + Z⁺ − Ẑ = (C − P(Z⁺)) / ρ, so the dual is never stored.
 
     R = [w (C − P(Z⁺)), w (P(XW) − C)]: the dual's contribution to the next right-hand
-    side and, `with_gradient`, the gradient of the loss at W. The sums are, in order: loss
-    and accuracy at W, Σ w‖z⁺ − xW‖², Σ w‖xW‖², Σ w‖z⁺‖², mean Newton steps, and
+    side, and the gradient of the loss at W. The sums are loss and accuracy at W,
+    Σ w‖z⁺ − xW‖², Σ w‖xW‖², Σ w‖z⁺‖², the mean number of Newton steps, and
     Σ w p(1−p) / K, the mean curvature of the loss at W.
     """
+    R, P, Z_new, sums = _admm(scores, labels, weights, Z, rho, relaxation, bool(dual_is_zero))
+    gradient_rows = minus_labels(P, labels) * weights[:, None]
+    return np.concatenate([R, gradient_rows], axis=1), Z_new, sums
+
+
+@declared(results=1, **_ADMM)
+def admm_without_gradient(
+    scores: Array,
+    labels: Labels,
+    weights: Array,
+    Z: Array,
+    *,
+    rho: float,
+    relaxation: float,
+    dual_is_zero: float,
+) -> Outcome:
+    """As `admm`, with R = w (C − P(Z⁺)) alone: a third less work."""
+    R, _, Z_new, sums = _admm(scores, labels, weights, Z, rho, relaxation, bool(dual_is_zero))
+    return R, Z_new, sums
+
+
+def _admm(
+    scores: Array,
+    labels: Labels,
+    weights: Array,
+    Z: Array,
+    rho: float,
+    relaxation: float,
+    dual_is_zero: bool,
+) -> tuple[Array, Array, Array, Array]:
+    """w (C − P(Z⁺)), P(XW), Z⁺ and the sums."""
     P, lse = softmax(scores)
-    loss_and_accuracy = _loss_and_accuracy(scores, lse, labels, weights)
     V = scores if relaxation == 1.0 else relaxation * scores + (1.0 - relaxation) * Z
     if not dual_is_zero:
         V = V + scaled_residual(Z, labels, rho)
     Z_new, P_new, steps = zstep(V, labels, rho, Z)
-    gap = Z_new - scores
-    w = weights[:, None]
-    R = -minus_labels(P_new, labels) * w
-    if with_gradient:
-        R = np.concatenate([R, minus_labels(P, labels) * w], axis=1)
     sums = np.array(
         [
-            *loss_and_accuracy,
-            _weighted_square(gap, weights),
+            *_loss_and_accuracy(scores, lse, labels, weights),
+            _weighted_square(Z_new - scores, weights),
             _weighted_square(scores, weights),
             _weighted_square(Z_new, weights),
             weights @ steps,
             _curvature(P, weights),
         ]
     )
-    return R, (Z_new,), sums
+    return -minus_labels(P_new, labels) * weights[:, None], P, Z_new, sums
 
 
+@declared(
+    twin=f"{_TWINS}:misfit",
+    inputs=("labels", "weights", "state"),
+    results=1,
+    settings=("rho", "dual_is_zero"),
+)
 def misfit(
-    scores: Array, labels: Labels, weights: Array, Z: Array, *, rho: float, dual_is_zero: bool
+    scores: Array, labels: Labels, weights: Array, Z: Array, *, rho: float, dual_is_zero: float
 ) -> Outcome:
     """R = w ρ (Z + U − XW): ρ times the residual rows of the W-step's least squares.
 
@@ -130,7 +194,7 @@ def misfit(
     R = rho * (Z - scores)
     if not dual_is_zero:
         R -= rho * scaled_residual(Z, labels, rho)
-    return R * weights[:, None], (), NO_SUMS
+    return R * weights[:, None], None, NO_SUMS
 
 
 def scaled_residual(Z: Array, labels: Labels, rho: float) -> Array:
@@ -151,12 +215,3 @@ def _curvature(P: Array, weights: Array) -> float:
 
 def _weighted_square(rows: Array, weights: Array) -> float:
     return float(weights @ np.einsum("ij,ij->i", rows, rows))
-
-
-def function_and_settings(kernel: Callable[..., Any]) -> tuple[Any, dict[str, Any]]:
-    """A kernel, and the settings that `partial` has bound to it."""
-    return (kernel.func, kernel.keywords) if isinstance(kernel, partial) else (kernel, {})
-
-
-#: The kernels whose first row input is the labels.
-LABELLED = frozenset({evaluate, gradient, linearise, start, admm, misfit})

@@ -1,7 +1,7 @@
 """Softmax, cross-entropy and labels on a block of rows.
 
 Labels come in two forms and every function here takes both: class codes of shape (b,)
-for hard labels, so that K = 1000 classes cost eight bytes a row and not eight thousand,
+for hard labels, so that K = 1000 classes cost eight bytes per row and not eight thousand,
 or a (b, K) block of probabilities for soft ones.
 """
 

@@ -34,7 +34,7 @@ from admm_softmax.kernels.softmax import minus_labels, softmax
 
 EPS = float(np.finfo(np.float64).eps)
 
-#: A warm-started row that has not converged after so many Newton steps is a hard row.
+#: A warm-started row that has not converged after this many Newton steps is a hard row.
 NEWTON_STEPS = 12
 #: Newton on φ needs about log Σp steps, at most log K, and then converges quadratically.
 ROOT_STEPS = 100
@@ -56,7 +56,7 @@ def zstep(V: Array, labels: Labels, rho: float, Z: Array) -> tuple[Array, Array,
 def finish_hard_rows(
     Z: Array, P: Array, steps: Array, hard: Array, V: Array, labels: Labels, rho: float
 ) -> tuple[Array, Array, Array]:
-    """Solve the rows that Newton gave up, from the scalar equation; writes into Z, P, steps."""
+    """Solve the rows that Newton gave up on by the scalar equation; writes into Z, P, steps."""
     rows = np.flatnonzero(hard)
     if len(rows):
         start = _from_scalar_equation(V[rows], labels[rows], rho)
@@ -66,7 +66,7 @@ def finish_hard_rows(
 
 
 def _newton(V: Array, labels: Labels, rho: float, Z: Array) -> tuple[Array, Array, Array, Array]:
-    """Newton on all rows at once; a row leaves when it has converged or stops shrinking.
+    """Newton on all rows at once; a row leaves when it converges or stops improving.
 
     Also returns which rows left unconverged; those hold the best iterate they had.
     """

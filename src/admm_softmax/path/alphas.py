@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,21 +12,51 @@ import scipy.sparse as sp
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count, check_real
+from admm_softmax.path.largest_alpha import largest_alpha
 from admm_softmax.problem import Problem
 
-#: Rows, and entries of X, that are enough to know the scale of the features.
+#: Rows, and entries of X, that are enough to estimate the scale of the features.
 ENOUGH_ROWS, ENOUGH_ENTRIES = 5_000, 20_000_000
-#: The weakest penalty is that of scikit-learn's C for standardised features.
+#: The weakest penalty is that of this C in scikit-learn, for standardised features.
 LARGEST_C = 100.0
-#: The range never covers less.
+#: The weakest penalty is at most this fraction of the strongest.
 LEAST_RANGE = 1e-4
+#: The same where a penalty has kinks, and where it has and rows are few.
+KINKED_RANGE, WIDE_RANGE = 1e-3, 1e-2
 POWER_STEPS = 20
-#: A variance that is less of the squares, or a deviation of the mean, is rounding.
+#: A variance below this part of the mean square, or a deviation below this part of the mean,
+#: is rounding.
 ROUNDING = 1e-12
 
 
+@dataclass(frozen=True)
+class Penalties:
+    """Penalties as they were given, and as they are fitted: each once, from strong to weak.
+
+    given : in the order of the list, with its duplicates
+    places : for each of them, its position among those fitted
+    """
+
+    given: Array
+    fitted: Array
+    places: Any
+
+    @classmethod
+    def of(cls, given: Any) -> Penalties:
+        """Sort the penalties."""
+        given = np.asarray(given, dtype=np.float64)
+        rising, inverse = np.unique(given, return_inverse=True)
+        return cls(given, rising[::-1], len(rising) - 1 - inverse)
+
+    def tried(self, n_fitted: int) -> Any:
+        """The positions, in the order given, of penalties among the first so many fitted."""
+        return np.flatnonzero(self.places < n_fitted)
+
+
 def as_alphas(alphas: Any, problem: Problem) -> Array:
-    """Penalties in falling order: those of a list, or so many over `alpha_range`."""
+    """Penalties: those of a list in its order, or a number of them over `alpha_range`, falling."""
+    if not problem.penalty.includes_zero:
+        raise ValueError("a path needs bounds that include zero, where strong penalties lead")
     if np.ndim(alphas) == 0 and not isinstance(alphas, Iterable):
         count = check_count("alphas", alphas, "a number ≥ 1 or a list")
         top, bottom = alpha_range(problem)
@@ -32,25 +64,48 @@ def as_alphas(alphas: Any, problem: Problem) -> Array:
     values = [check_real(f"alphas[{i}]", a, "positive", above=0.0) for i, a in enumerate(alphas)]
     if not values:
         raise ValueError("alphas must hold at least one number, got none")
-    return np.unique(values)[::-1]
+    return np.array(values)
+
+
+def as_Cs(Cs: Any) -> Array:
+    """scikit-learn's C: those of a list in its order, or so many from 1e-4 to 1e4."""
+    if np.ndim(Cs) == 0 and not isinstance(Cs, Iterable):
+        return np.logspace(-4, 4, check_count("Cs", Cs, "a number ≥ 1 or a list"))
+    values = [
+        float(C)
+        if isinstance(C, Real) and np.inf == C
+        else check_real(f"Cs[{i}]", C, "positive", above=0.0)
+        for i, C in enumerate(Cs)
+    ]
+    if not values:
+        raise ValueError("Cs must hold at least one number, got none")
+    return np.array(values)
 
 
 def middle(alphas: Any) -> float:
-    """The geometric mean of the first and the last."""
-    return float(np.sqrt(alphas[0]) * np.sqrt(alphas[-1]))
+    """The geometric mean of the first and the last that is not zero."""
+    positive = [alpha for alpha in alphas if alpha > 0] or [1.0]
+    return float(np.sqrt(positive[0]) * np.sqrt(positive[-1]))
 
 
 def alpha_range(problem: Problem) -> tuple[float, float]:
-    """The strongest and the weakest penalty worth a try, from the scale of the features.
+    """The strongest and the weakest penalty worth a try.
+
+    Where a strength makes all weights zero, from there to a thousandth of it (a hundredth, if
+    there are fewer rows than features). Otherwise from the scale of the features:
 
     At W = 0 the loss has the Hessian (I − 11ᵀ/K)/K ⊗ Cov(X). With α = λ_max(Cov)/K even
-    the strongest direction is halved: more penalty teaches nothing. With
+    the strongest direction is halved: a stronger penalty is of no use. With
     α = tr(Cov) / (100 S d), C = 100 on standardised features, it is 100 times weaker than
     the usual prior of unit variance; S is the number of rows, or the sum of their weights.
     Both are divided by the mean diagonal of LᵀL.
     """
+    top = largest_alpha(problem)
+    if ROUNDING * np.sqrt(problem.column_squares().max()) < top < np.inf:
+        n, d = problem.design.count(problem.weights), problem.shape[0]
+        return top, top * (KINKED_RANGE if n >= d else WIDE_RANGE)
     variances, largest = _scale(problem)
-    strength = float(problem.penalty.LtL.diagonal()[: len(variances)].mean())
+    strength = float(problem.penalty.quadratic.LtL.diagonal()[: len(variances)].mean())
     if not (largest > 0 and strength > 0):
         return 1.0, LEAST_RANGE
     top = largest / problem.n_classes
@@ -65,9 +120,10 @@ def _scale(problem: Problem) -> tuple[Array, float]:
     centred.
     """
     d = problem.design.n_features - problem.design.intercept
-    sample = problem.subsample(int(np.clip(ENOUGH_ENTRIES // d, 100, ENOUGH_ROWS)), seed=0)
-    w = sample.weights
-    X = sample.design.block(slice(0, sample.design.n_rows)).astype(np.float64)
+    n_rows = int(np.clip(ENOUGH_ENTRIES // d, 100, ENOUGH_ROWS))
+    design, (weights,) = problem.design.sample(n_rows, 0, problem.weights, problem.weights)
+    w = design.gather(weights) / design.total(weights)
+    X = design.block(slice(0, design.n_rows)).astype(np.float64)
     mean = np.asarray(X.T @ w) if problem.design.intercept else np.zeros(d)
     if sp.issparse(X):
         squares = np.asarray(X.power(2).T @ w)
@@ -84,7 +140,7 @@ def _scale(problem: Problem) -> tuple[Array, float]:
 
 
 def _largest_eigenvalue(product: Callable[[Array], Array], v: Array) -> float:
-    """Of a symmetric matrix, by power iteration."""
+    """The largest eigenvalue of a symmetric matrix, by power iteration from v."""
     value = float(np.linalg.norm(v))
     for _ in range(POWER_STEPS):
         if value == 0.0:

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
+from threading import RLock
 from typing import Any
 
 import numpy as np
 
+from admm_softmax.design import Design, Rows
 from admm_softmax.problem import Problem
 
 
 def split(problem: Problem, pairs: Sequence[tuple[Any, Any]]) -> list[Problem]:
-    """The problem on the rows to fit of every fold, given with those to hold out.
+    """One problem per fold, on the rows to fit; `pairs` are (rows to fit, rows to hold out).
 
-    All keep all rows of X, with weight zero where they have no part, so that they can go
-    through X together. Where the rows held out are all that is missing, the Gram matrix is
-    the whole's less theirs.
+    Rows are given by index, by mask, or as handles that say how often each row counts. Each
+    fold keeps all rows of X, with weight zero where it does not fit them, so that folds can
+    share reads of X. Where every fold fits exactly the rows that it does not hold out, its
+    Gram matrix is that of all rows minus that of the rows held out.
     """
+    design = problem.design
     training = [_on(problem, i, chosen) for i, (chosen, _) in enumerate(pairs)]
-    held_out = [problem.row_counts(others) for _, others in pairs]
+    held_out = [design.counts(others) for _, others in pairs]
     for (chosen, _), others in zip(pairs, held_out, strict=True):
-        if (problem.row_counts(chosen) + others != 1).any():
+        if not _each_once(design, [design.counts(chosen), others]):
             return training
-    grams = _Grams(problem, [np.flatnonzero(others) for others in held_out])
-    return [replace(fold, make_gram=partial(grams, i)) for i, fold in enumerate(training)]
+    grams = _Grams(problem, held_out)
+    return [fold.with_gram(partial(grams, i)) for i, fold in enumerate(training)]
 
 
 def _on(problem: Problem, number: int, chosen: Any) -> Problem:
@@ -35,36 +38,48 @@ def _on(problem: Problem, number: int, chosen: Any) -> Problem:
         raise ValueError(f"fold {number}: {error}") from error
 
 
+def _each_once(design: Design, counts: Sequence[Rows]) -> bool:
+    """Whether every row is counted exactly once."""
+    return all(design.per_part(lambda *c: bool((np.sum(c, axis=0) == 1).all()), *counts))
+
+
 class _Grams:
     """Gram matrices by down-dating: each row is multiplied once, whatever the number of folds.
 
-    With the whole's weights w, and s the share of a fold in them ::
+    With the weights w of all rows, and s the share of a fold in their sum ::
 
         G = Σ_f G_f,  G_f = Σ_{i in f} wᵢ xᵢᵀxᵢ        where every row is held out once
         (1 − s_f) G_without_f = G − G_f
     """
 
-    def __init__(self, problem: Problem, held_out: list[Any]) -> None:
+    def __init__(self, problem: Problem, held_out: list[Rows]) -> None:
         self.problem, self.held_out = problem, held_out
-        self.made: dict[Any, list[Any]] = {}
+        self._lock = RLock()
+        self._made: dict[Any, list[Any]] = {}
 
     def __call__(self, number: int, dtype: Any) -> Any:
         """The Gram matrix of all rows but those of one fold."""
         dtype = np.dtype(dtype)
-        if dtype not in self.made:
-            self.made[dtype] = self._make(dtype)
-        return self.made[dtype][number]
+        with self._lock:
+            if dtype not in self._made:
+                self._made[dtype] = self._make(dtype)
+            return self._made[dtype][number]
 
     def _make(self, dtype: Any) -> list[Any]:
-        design, weights = self.problem.design, self.problem.weights
-        parts = [
-            design.take(rows, design.n_threads).gram(weights[rows], dtype) for rows in self.held_out
+        design, prepared = self.problem.design, self.problem.prepared
+        weights = [
+            design.subset(self.problem.weights, design.map_rows(_at_all, rows))
+            for rows in self.held_out
         ]
-        times = np.bincount(np.concatenate(self.held_out), minlength=design.n_rows)
-        if "gram" not in self.problem.cache and (times == 1).all():
-            self.problem.cache["gram"] = sum(parts[1:], start=parts[0].copy())
+        parts = [design.gram(w, dtype) for w in weights]
+        if not prepared.has_gram and _each_once(design, self.held_out):
+            prepared.offer_gram(sum(parts[1:], start=parts[0].copy()))
         whole = self.problem.gram(dtype)
-        for rows, part in zip(self.held_out, parts, strict=True):
+        for w, part in zip(weights, parts, strict=True):
             np.subtract(whole, part, out=part, casting="same_kind")
-            np.divide(part, 1.0 - weights[rows].sum(), out=part, casting="same_kind")
+            np.divide(part, 1.0 - design.total(w), out=part, casting="same_kind")
         return parts
+
+
+def _at_all(counts: Any) -> Any:
+    return counts != 0

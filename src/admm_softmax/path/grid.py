@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
+from numbers import Real
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -14,10 +17,14 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count, check_real
-from admm_softmax.path.plots import draw_grid
-from admm_softmax.path.store import Store, fingerprint
+from admm_softmax._facts import as_html
+from admm_softmax._facts import as_text as facts_as_text
+from admm_softmax._interrupts import held_interrupt
+from admm_softmax.plots.grid import draw_grid
 from admm_softmax.problem import Problem
+from admm_softmax.progress import Bar
 from admm_softmax.solvers import ADMM, Result, Status, run
+from admm_softmax.solvers.identity import data_identity, problem_identity
 from admm_softmax.solvers.least_squares import (
     Breakdown,
     Cholesky,
@@ -26,8 +33,9 @@ from admm_softmax.solvers.least_squares import (
     Spectral,
 )
 from admm_softmax.solvers.least_squares.spectral import cost
-from admm_softmax.solvers.progress import Bar
-from admm_softmax.solvers.together import MOST_TOGETHER, Meeting
+from admm_softmax.solvers.scheduler import MOST_JOBS, Scheduler
+from admm_softmax.storage.cells import Store
+from admm_softmax.storage.identity import as_text
 
 UNSOLVABLE = "unsolvable"
 
@@ -54,12 +62,17 @@ class Cell:
     test_accuracy: float = float("nan")
 
     def to_json(self) -> dict[str, Any]:
-        """With None for what is not a finite number, which JSON has not."""
+        """The fields, with None for NaN and infinity, which JSON cannot express."""
         return {k: None if _is_odd(v) else v for k, v in asdict(self).items()}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Cell:
-        """The inverse: only the condition number can be infinite."""
+        """The inverse of `to_json`: only the condition number can be infinite."""
+        kinds = {f.name: str if f.type == "str" else Real for f in fields(cls)}
+        if stored.keys() != kinds.keys() or None in (stored["rho"], stored["alpha"]):
+            raise ValueError(f"a cell has the fields {list(kinds)}, got {dict(stored)}")
+        if not all(v is None or isinstance(v, kinds[k]) for k, v in stored.items()):
+            raise ValueError(f"a cell has numbers and words in its fields, got {dict(stored)}")
         missing = {
             k: np.inf if k == "condition" else np.nan for k, v in stored.items() if v is None
         }
@@ -72,18 +85,39 @@ def _is_odd(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Sweep:
-    """All cells of a grid, by ρ and α."""
+    """The cells of a grid, by ρ and α; all of them unless the sweep was interrupted."""
 
     rhos: Array
     alphas: Array
     cells: dict[tuple[float, float], Cell]
     seconds: float
 
+    def __repr__(self) -> str:
+        return facts_as_text("Sweep", self._facts())
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return as_html("Sweep", self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        solved = [cell for cell in self.cells.values() if cell.status != UNSOLVABLE]
+        facts = {
+            "rho": f"{len(self.rhos)}, from {min(self.rhos):.3g} to {max(self.rhos):.3g}",
+            "alpha": f"{len(self.alphas)}, from {min(self.alphas):.3g} to {max(self.alphas):.3g}",
+            "cells": f"{len(solved)} solved of {len(self.rhos) * len(self.alphas)}",
+        }
+        if solved:
+            accuracy = f"validation {100 * self.best.val_accuracy:.2f} %"
+            facts["best"] = f"rho {self.best.rho:.3g}, alpha {self.best.alpha:.3g}: {accuracy}"
+        return facts
+
     def table(self, name: str) -> Array:
-        """One figure of every cell, a row a ρ and a column an α; NaN where there is none."""
-        return np.array(
-            [[float(getattr(self.cells[r, a], name)) for a in self.alphas] for r in self.rhos]
-        )
+        """One field of every cell, one row per ρ and one column per α; NaN where it is missing."""
+        return np.array([[self._figure(name, r, a) for a in self.alphas] for r in self.rhos])
+
+    def _figure(self, name: str, rho: float, alpha: float) -> float:
+        cell = self.cells.get((rho, alpha))
+        return float("nan") if cell is None else float(getattr(cell, name))
 
     @property
     def best(self) -> Cell:
@@ -94,7 +128,7 @@ class Sweep:
         return max(solved, key=lambda cell: (cell.val_accuracy, -cell.val_loss))
 
     def to_frame(self) -> Any:
-        """One row a cell, as a pandas DataFrame."""
+        """The cells as a pandas DataFrame, one row per cell."""
         try:
             import pandas as pd  # noqa: PLC0415
         except ImportError as error:
@@ -115,7 +149,8 @@ class Sweep:
         }
         panels = {name: values for name, values in panels.items() if np.isfinite(values).any()}
         solved = [cell for cell in self.cells.values() if cell.status != UNSOLVABLE]
-        return draw_grid(panels, self.rhos, self.alphas, self.best if solved else None)
+        best = (self.best.rho, self.best.alpha) if solved else None
+        return draw_grid(panels, self.rhos, self.alphas, best)
 
 
 def sweep_rho_alpha(
@@ -131,7 +166,7 @@ def sweep_rho_alpha(
     directory: str | FilePath | None = None,
     verbose: bool = False,
 ) -> Sweep:
-    """Run ADMM under every pair of ρ and α, and say how well and how well conditioned.
+    """Run ADMM under every pair of ρ and α; record accuracy and condition number.
 
     The matrix of the W-step depends on τ = α/ρ up to a factor. Cells of one τ share a
     factorisation, or all share one eigendecomposition where that is cheaper; and all that
@@ -140,16 +175,17 @@ def sweep_rho_alpha(
     Parameters
     ----------
     problem, validation, test : Problem
-        Rows to fit, to choose iterates by, and to report on.
+        Rows to fit, under a smooth penalty, to choose iterates by, and to report on.
     rhos, alphas : positive numbers
         The grid; 20 values each from 1e-16 to 1e3, the paper's, by default.
     solver : ADMM
         Settings other than ρ and the W-step; the paper's by default.
     max_iter, tol : as in `run`
-        The iterate that validates best is kept.
+        The iterate with the best validation accuracy is kept.
     directory : path, optional
-        Where finished cells are kept. A sweep that was interrupted goes on from there; one
-        of other data or settings is refused.
+        Where finished cells are kept. An interrupted sweep resumes from there; a directory
+        with a sweep of other data or settings is refused. Without one, Ctrl-C returns what is
+        finished, with a warning.
     verbose : bool
         Show a progress bar.
 
@@ -171,28 +207,51 @@ def sweep_rho_alpha(
     settings = ADMM() if solver is None else solver
     if not isinstance(settings, ADMM):
         raise TypeError(f"solver must be an ADMM, got {settings!r}")
+    if not problem.penalty.is_smooth:
+        raise ValueError(
+            "sweep_rho_alpha needs a smooth penalty: under "
+            f"{type(problem.penalty).__name__} the matrix of the W-step does not depend on alpha"
+        )
     work = _Work(problem, validation, test, settings, max_iter, tol)
-    store = Store(directory, work.fingerprint)
-    cells = {(cell.rho, cell.alpha): cell for cell in map(Cell.from_json, store.cells)}
     wanted = [(float(r), float(a)) for r in rho_values for a in alpha_values]
-    left = [pair for pair in wanted if pair not in cells]
-    n_ratios = len(_by_ratio(left))
-    with Bar(verbose, "grid", len(wanted)) as bar:
+    with (
+        held_interrupt() as hold,
+        Store(directory, work.identity) as store,
+        Bar(verbose, "grid", len(wanted)) as bar,
+    ):
+        cells = {(cell.rho, cell.alpha): cell for cell in _whole(store.cells)}
+        left = [pair for pair in wanted if pair not in cells]
         bar.advance("from the directory", len(wanted) - len(left))
         for batch in _batches(left):
-            for cell in work.run(batch, n_ratios):
+            try:
+                found = work.run(batch, len(_by_ratio(left)))
+            except KeyboardInterrupt:
+                break
+            for cell in found:
                 cells[cell.rho, cell.alpha] = cell
                 store.add(cell.to_json())
             words = f"rho {batch[-1][0]:.1e}, alpha {batch[-1][1]:.1e}"
             bar.advance(words, len(batch))
-            if work.meeting.interrupted:
-                raise KeyboardInterrupt
-    return Sweep(
-        rho_values,
-        alpha_values,
-        {pair: cells[pair] for pair in wanted},
-        time.perf_counter() - began,
-    )
+            if hold.pressed or work.interrupted:
+                break
+    done = {pair: cells[pair] for pair in wanted if pair in cells}
+    if len(done) < len(wanted):
+        _report_interruption(len(done), len(wanted), store)
+    return Sweep(rho_values, alpha_values, done, time.perf_counter() - began)
+
+
+def _whole(stored: Iterable[Mapping[str, Any]]) -> Iterator[Cell]:
+    """The cells among what is stored; a line that is not one is dropped, as if damaged."""
+    for line in stored:
+        with suppress(ValueError):
+            yield Cell.from_json(line)
+
+
+def _report_interruption(done: int, wanted: int, store: Store) -> None:
+    if store.file is not None or not done:
+        raise KeyboardInterrupt  # what is finished is in the file
+    what = f"sweep_rho_alpha was interrupted: {done} of {wanted} cells are done, and returned"
+    warnings.warn(what, RuntimeWarning, stacklevel=3)
 
 
 def _values(name: str, values: Any) -> Array:
@@ -205,7 +264,7 @@ def _values(name: str, values: Any) -> Array:
 
 
 def _by_ratio(pairs: Sequence[tuple[float, float]]) -> list[list[tuple[float, float]]]:
-    """Pairs of the same α/ρ together."""
+    """The pairs in groups of equal α/ρ."""
     groups: dict[float, list[tuple[float, float]]] = {}
     for rho, alpha in pairs:
         groups.setdefault(round(float(np.log10(alpha) - np.log10(rho)), 9), []).append((rho, alpha))
@@ -213,17 +272,17 @@ def _by_ratio(pairs: Sequence[tuple[float, float]]) -> list[list[tuple[float, fl
 
 
 def _batches(pairs: Sequence[tuple[float, float]]) -> list[list[tuple[float, float]]]:
-    """What runs side by side: cells that share a factorisation."""
+    """The pairs that run side by side: those that share a factorisation."""
     return [
-        group[i : i + MOST_TOGETHER]
+        group[i : i + MOST_JOBS]
         for group in _by_ratio(pairs)
-        for i in range(0, len(group), MOST_TOGETHER)
+        for i in range(0, len(group), MOST_JOBS)
     ]
 
 
 @dataclass
 class _Work:
-    """What all cells share."""
+    """The problems, settings and factorisations that all cells share."""
 
     problem: Problem
     validation: Problem
@@ -231,51 +290,64 @@ class _Work:
     solver: ADMM
     max_iter: int
     tol: float
-    meeting: Meeting = field(default_factory=Meeting)
+    scheduler: Scheduler = field(default_factory=Scheduler)
     factors: SharedFactors | None = None
+    interrupted: bool = False
 
-    def fingerprint(self) -> str:
-        """Equal only for the same data and settings."""
-        parts = [self.problem, self.validation, *([] if self.test is None else [self.test])]
-        return fingerprint(parts, repr((self.solver, self.max_iter, self.tol)))
+    def identity(self) -> dict[str, Any]:
+        """Equal only for the same data and settings; α and ρ are those of each cell."""
+        known = problem_identity(self.problem.with_alpha(1.0))
+        known |= data_identity(self.validation, "validation ")
+        if self.test is not None:
+            known |= data_identity(self.test, "test ")
+        settings = {"max_iter": self.max_iter, "tol": float(self.tol)}
+        return {**known, "solver": as_text(self.solver), **settings}
 
     def run(self, pairs: list[tuple[float, float]], n_ratios: int) -> list[Cell]:
         """Cells of one ratio, side by side."""
         if self.factors is None:
             spectral = [Spectral()] if n_ratios > cost(self.problem.shape[0]) else []
             strategy = FirstOf((*spectral, Cholesky("double")))
-            self.factors = SharedFactors(self.problem, self.meeting, strategy, held=1)
+            self.factors = SharedFactors(self.problem, self.scheduler, strategy, held=1)
         rho, alpha = pairs[0]
         try:
             condition = self._condition(alpha / rho)
         except Breakdown as reason:
             return [Cell(*pair, UNSOLVABLE, np.inf, str(reason)) for pair in pairs]
-        return self.meeting.run([partial(self._cell, *pair, condition) for pair in pairs])
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return []
+        cells = self.scheduler.run([partial(self._cell, *pair, condition) for pair in pairs])
+        return [cell for cell in cells if cell is not None]
 
-    def _cell(self, rho: float, alpha: float, condition: float) -> Cell:
+    def _cell(self, rho: float, alpha: float, condition: float) -> Cell | None:
+        """None where Ctrl-C came first: an interrupted run is not a result."""
         assert self.factors is not None
-        problem = self.meeting.share(self.problem.with_alpha(alpha))
+        problem = self.scheduler.share(self.problem.with_alpha(alpha))
         solver = replace(self.solver, rho=rho, least_squares=self.factors)
         try:
             result = run(
-                replace(problem, cache={}),  # a step of its own, on the shared factor
+                problem,
                 solver,
                 max_iter=self.max_iter,
                 tol=self.tol,
-                validation=self.meeting.share(self.validation),
+                validation=self.scheduler.share(self.validation),
                 monitor="accuracy",
             )
+            if result.status != Status.INTERRUPTED:
+                return self._solved(rho, alpha, condition, result)
         except (np.linalg.LinAlgError, FloatingPointError) as reason:
             return Cell(rho, alpha, UNSOLVABLE, condition, str(reason))
-        if result.status == Status.INTERRUPTED:
-            raise KeyboardInterrupt  # half a run is no cell
-        return self._solved(rho, alpha, condition, result)
+        except KeyboardInterrupt:
+            pass
+        self.interrupted = True
+        return None
 
     def _solved(self, rho: float, alpha: float, condition: float, result: Result) -> Cell:
-        kept = list(result.history)[result.kept_iteration - 1]
+        kept = result.kept_record
         test_loss, test_accuracy = np.nan, np.nan
         if self.test is not None:
-            test_loss, test_accuracy = self.meeting.share(self.test).evaluate(result.W)
+            test_loss, test_accuracy = self.scheduler.share(self.test).evaluate(result.W)
         return Cell(
             rho=rho,
             alpha=alpha,
@@ -294,7 +366,7 @@ class _Work:
         """λ_max/λ_min of G + τ LᵀL by Lanczos, the smallest through the factor's solutions."""
         assert self.factors is not None
         factor = self.factors.near(ratio)
-        gram, LtL = self.problem.gram(), self.problem.penalty.LtL
+        gram, LtL = self.problem.gram(), self.problem.penalty.quadratic.LtL
         largest = _largest(len(gram), lambda v: gram @ v + ratio * (LtL @ v))
         inverse = _largest(len(gram), lambda v: factor.step.precondition(v[:, None])[:, 0])
         return max(1.0, largest * inverse)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,14 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from admm_softmax._arrays import Array
+from admm_softmax._cached import cached_property
 from admm_softmax._checks import check_real
+from admm_softmax._validation import refuse_complex, refuse_masked
+from admm_softmax.penalty.base import Penalty, Quadratic
 
 
 @dataclass(frozen=True)
-class Tikhonov:
+class Tikhonov(Penalty):
     """(α/2) ‖L (W − W_ref)‖²_F, with its gradient α LᵀL (W − W_ref).
 
     L : p × d sparse, d counting the intercept; W_ref : d × K, or None for zero.
@@ -27,7 +29,7 @@ class Tikhonov:
     reference: Array | None = None
 
     @classmethod
-    def over(
+    def over(  # unlike Penalty.over a class method, and with an operator
         cls,
         n_features: int,
         alpha: float,
@@ -40,15 +42,19 @@ class Tikhonov:
         """Build the term for `n_features` columns of X and, perhaps, an intercept.
 
         `operator` is None or "identity", or a matrix with `n_features` columns; the
-        intercept is then penalised by 1 or not at all. An operator with one column
-        more says itself how the intercept is penalised.
+        intercept is then penalised by 1 or not at all. An operator with one more
+        column determines how the intercept is penalised.
 
         >>> Tikhonov.over(4, 0.1).L.diagonal()
         array([1., 1., 1., 1., 0.])
         """
         alpha = check_alpha(alpha)
-        L = _as_operator(operator, n_features)
         penalised = intercept and penalize_intercept
+        if operator is None or (isinstance(operator, str) and operator == "identity"):
+            scale = np.ones(n_features + bool(intercept))
+            scale[n_features:] = penalised
+            return cls.from_quadratic(Quadratic.scaled(alpha, scale, reference))
+        L = as_operator(operator)
         if L.shape[1] == n_features + 1 and penalised:
             return cls(alpha, L, reference)
         if L.shape[1] != n_features:
@@ -59,46 +65,20 @@ class Tikhonov:
         return cls(alpha, L, reference)
 
     @cached_property
-    def LtL(self) -> Any:
-        """LᵀL, sparse d × d, without α."""
-        return sp.csr_array(self.L.T @ self.L)
+    def quadratic(self) -> Quadratic:
+        """The whole penalty, which is quadratic."""
+        return Quadratic(self.alpha, self.L, self.reference)
 
-    @cached_property
-    def weights(self) -> Array | None:
-        """The diagonal of LᵀL as a column where it has nothing else, else None."""
-        diagonal = self.LtL.diagonal()
-        return diagonal[:, None] if self.LtL.nnz == np.count_nonzero(diagonal) else None
-
-    def value(self, W: Array) -> float:
-        """(α/2) ‖L (W − W_ref)‖²."""
-        if self.weights is not None:
-            offset = self._offset(W)
-            return 0.5 * self.alpha * float(np.vdot(offset, self.weights * offset))
-        difference = self.L @ self._offset(W)
-        return 0.5 * self.alpha * float(np.vdot(difference, difference))
-
-    def gradient(self, W: Array) -> Array:
-        """α LᵀL (W − W_ref)."""
-        return self.hessian_product(self._offset(W))
-
-    def hessian_product(self, V: Array) -> Array:
-        """α LᵀL V."""
-        if self.weights is not None:
-            return np.asarray((self.alpha * self.weights) * V)
-        return np.asarray(self.alpha * (self.LtL @ V))
-
-    def pull(self, n_classes: int) -> Array:
-        """α LᵀL W_ref, the penalty's share of the W-step's right-hand side."""
-        if self.reference is None:
-            return np.zeros((self.L.shape[1], n_classes))
-        return np.asarray(self.alpha * (self.LtL @ self.reference))
+    @classmethod
+    def from_quadratic(cls, quadratic: Quadratic) -> Tikhonov:
+        """The Tikhonov penalty with this strength, L and W_ref."""
+        penalty = cls(quadratic.strength, quadratic.L, quadratic.reference)
+        penalty.__dict__["quadratic"] = quadratic
+        return penalty
 
     def with_alpha(self, alpha: float) -> Tikhonov:
         """The same operator and reference with another strength."""
-        return replace(self, alpha=check_alpha(alpha))
-
-    def _offset(self, W: Array) -> Array:
-        return W if self.reference is None else W - self.reference
+        return self.from_quadratic(self.quadratic.with_strength(check_alpha(alpha)))
 
 
 def check_alpha(alpha: float) -> float:
@@ -106,9 +86,8 @@ def check_alpha(alpha: float) -> float:
     return check_real("alpha", alpha, "a finite number ≥ 0", above=0.0, closed=True)
 
 
-def _as_operator(operator: Any, n_features: int) -> Any:
-    if operator is None or (isinstance(operator, str) and operator == "identity"):
-        return sp.eye_array(n_features, format="csr")
+def as_operator(operator: Any) -> Any:
+    """A matrix of any kind as float64 CSR, or an error that says what is wrong with it."""
     if isinstance(operator, str):
         raise ValueError(f"operator must be 'identity' or a matrix, got {operator!r}")
     if isinstance(operator, LinearOperator):
@@ -121,6 +100,8 @@ def _as_operator(operator: Any, n_features: int) -> Any:
                 f"matrix, got {type(operator).__name__} of shape {operator.shape} "
                 f"and type {operator.dtype}"
             )
+    refuse_masked(operator, "operator")
+    refuse_complex(operator, "operator")
     L = sp.csr_array(operator).astype(np.float64)
     if not np.isfinite(L.data).all():
         raise ValueError("operator contains NaN or infinity")
@@ -139,7 +120,7 @@ def _assembled(operator: LinearOperator, size: int = 512) -> Any:
 def _wrong_columns(got: int, n_features: int, penalised: bool) -> str:
     if penalised:
         return (
-            f"operator must have {n_features} columns, one a feature, or {n_features + 1} "
+            f"operator must have {n_features} columns, one per feature, or {n_features + 1} "
             f"with the intercept's; got {got}"
         )
-    return f"operator must have {n_features} columns, one a feature; got {got}"
+    return f"operator must have {n_features} columns, one per feature; got {got}"

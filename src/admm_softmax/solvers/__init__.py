@@ -7,7 +7,9 @@ from admm_softmax.solvers.hessian_lbfgs import HessianLBFGS
 from admm_softmax.solvers.history import History
 from admm_softmax.solvers.lbfgs import LBFGS
 from admm_softmax.solvers.loop import Result, run
+from admm_softmax.solvers.newton import Newton
 from admm_softmax.solvers.newton_cg import NewtonCG
+from admm_softmax.solvers.proximal_lbfgs import ProximalLBFGS
 from admm_softmax.solvers.sgd import SGD
 from admm_softmax.solvers.stopping import Status
 
@@ -19,7 +21,9 @@ __all__ = [
     "HessianLBFGS",
     "History",
     "Iterate",
+    "Newton",
     "NewtonCG",
+    "ProximalLBFGS",
     "Result",
     "Solver",
     "Status",

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count
 from admm_softmax.problem import Linearisation, Problem
-from admm_softmax.solvers.base import Chainable, Iterate, measured_at, start_at
-from admm_softmax.solvers.lbfgs import Pair, remember, two_loop
-from admm_softmax.solvers.line_search import Plateau, search
+from admm_softmax.solvers.base import (
+    Chainable,
+    Iterate,
+    measured_at,
+    require_smooth,
+    start_at,
+)
+from admm_softmax.solvers.lbfgs import Memory, Pair, Step, descend, two_loop
+from admm_softmax.solvers.line_search import search
 from admm_softmax.solvers.newton_cg import conjugate_gradients
 from admm_softmax.solvers.preconditioner import Plain
+from admm_softmax.solvers.state import State
 
 
 @dataclass(frozen=True)
@@ -23,11 +30,11 @@ class HessianLBFGS(Chainable):
     """W⁺ = W − t B⁻¹∇F(W), the pairs of B⁻¹ correcting the inverse of ∇²F(W) itself.
 
     memory : pairs kept; the paper's 10.
-    cg_max_iter, cg_tol : CG, which applies that inverse, stops at so many steps or at this
+    cg_max_iter, cg_tol : CG, which applies that inverse, stops after this many steps or at this
         relative residual; the paper's 20 and 1e-2.
 
-    It is here to compare with. `LBFGS`, whose inner inverse costs no reads of X or one
-    factorisation, gets further with the same time.
+    It is here for comparison with the paper. `LBFGS`, whose inner inverse costs no reads of X
+    or one factorisation, gets further in the same time.
     """
 
     memory: int = 10
@@ -40,43 +47,31 @@ class HessianLBFGS(Chainable):
         if not 0 < self.cg_tol < 1:
             raise ValueError(f"cg_tol must lie between 0 and 1, got {self.cg_tol}")
 
-    def iterates(self, problem: Problem, W0: Array | None) -> Iterator[Iterate]:
-        """Yield the start, then one iterate a line search."""
-        before = problem.design.reads
-        point = problem.linearise(start_at(problem, W0))
-        yield measured_at(point, problem.design.reads - before, step=0.0, cg_steps=0.0)
-        pairs: deque[Pair] = deque(maxlen=self.memory)
-        plateau = Plateau(problem.design.dtype.itemsize)
-        while True:
-            new, length, residuals = self._step(problem, point, pairs)
-            if new is None and pairs:
-                # An inexact inverse and old pairs disagree, or rounding has spoilt them.
-                pairs.clear()
-                new, length, more = self._step(problem, point, pairs)
-                residuals += more
-            if new is not None:
-                remember(pairs, point, new)
-                point = new
-            stalled = plateau(point, new is not None)
-            yield measured_at(
-                plateau.best if stalled else point,
-                problem.design.reads - before,
-                stalled=stalled,
-                inner_residuals=residuals,
-                step=length,
-                cg_steps=float(len(residuals)),
-            )
+    def iterates(
+        self, problem: Problem, W0: Array | None, state: State | None = None
+    ) -> Iterator[Iterate]:
+        """Yield the start, then one iterate per line search."""
+        require_smooth(self, problem)
+        rounding = problem.design.rounding
+        memory = Memory(self.memory, rounding)
+        start = problem.linearise(start_at(problem, W0 if state is None else state["W"]))
+        if state is None:
+            yield measured_at(start, state=memory.state(start), step=0.0, cg_steps=0.0)
+        else:
+            memory.resume(state, start, problem.at)
 
-    def _step(
-        self, problem: Problem, point: Linearisation, pairs: deque[Pair]
-    ) -> tuple[Linearisation | None, float, tuple[float, ...]]:
-        """The next point, or None where no step goes down; its length; CG's residuals."""
-        direction, residuals = self._direction(point, pairs)
-        if not float(np.vdot(direction, point.gradient)) < 0:
-            return None, 0.0, residuals
-        itemsize = problem.design.dtype.itemsize
-        new, length = search(problem.linearise, point, direction, rule="armijo", itemsize=itemsize)
-        return new, length, residuals
+        def step(point: Linearisation, pairs: deque[Pair]) -> Step[Linearisation]:
+            direction, residuals = self._direction(point, pairs)
+            if not float(np.vdot(direction, point.gradient)) < 0:
+                return Step(None, 0.0, residuals)
+            new, length = search(
+                problem.linearise, point, direction, rule="armijo", rounding=rounding
+            )
+            return Step(new, length, residuals)
+
+        for iterate in descend(start, step, memory):
+            cg_steps = float(len(iterate.inner_residuals))
+            yield replace(iterate, details={**iterate.details, "cg_steps": cg_steps})
 
     def _direction(
         self, point: Linearisation, pairs: deque[Pair]

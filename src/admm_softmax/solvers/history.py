@@ -1,43 +1,50 @@
-"""What happened, iteration by iteration."""
+"""The history of a run: the start, then one record per iteration."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from textwrap import fill
 from typing import Any
 
 import numpy as np
 
 from admm_softmax._arrays import Array
+from admm_softmax.plots.history import draw_history
 
 
 class History:
-    """One record an iteration. Index by a column's name, iterate over records.
+    """The start, then one record per step. Index by a column's name, iterate over records.
 
     Columns of every solver: iteration, seconds (the solver's own, monitoring excluded),
     passes (reads of X), objective, loss, accuracy, gradient_norm; with validation rows
     val_loss and val_accuracy; then the solver's own. ADMM: primal_residual,
     dual_residual, primal_tolerance, dual_tolerance, rho, newton_steps. NewtonCG: step,
-    cg_steps. LBFGS: step. SGD: learning_rate.
+    cg_steps. LBFGS: step. SGD: learning_rate. What a record lacks is NaN.
+
+    `iteration` counts steps. Where one solver hands over to another, which looks at the same W
+    again, two records have the same number.
 
     >>> history = History("demo")
-    >>> history.append({"iteration": 1, "objective": 2.0})
-    >>> history.append({"iteration": 2, "objective": 1.0})
+    >>> history.append({"iteration": 0, "objective": 2.0})
+    >>> history.append({"iteration": 1, "objective": 1.0})
     >>> history["objective"]
     array([2., 1.])
     """
 
     def __init__(self, solver: str, reason: str = "given") -> None:
-        #: The solver and its settings, in words.
+        #: The solver and its settings, as text.
         self.solver = solver
-        #: Why it was taken, where it was chosen by name or automatically.
+        #: Why this solver was chosen; "given" where it was passed as an object.
         self.reason = reason
+        #: Where max|∇F| was to end, and the iteration that was kept; None before the run has ended.
+        self.tol: float | None = None
+        self.kept_iteration: int | None = None
         self._records: list[dict[str, float]] = []
-        #: An inner iteration's relative residuals, a tuple an iteration (those that run CG).
+        #: Relative residuals of the inner CG, one tuple per record; empty where there is no CG.
         self.inner_residuals: list[tuple[float, ...]] = []
 
     def append(self, record: Mapping[str, float], inner_residuals: tuple[float, ...] = ()) -> None:
-        """Add one iteration."""
+        """Add one record."""
         self._records.append(dict(record))
         self.inner_residuals.append(inner_residuals)
 
@@ -58,10 +65,10 @@ class History:
         return iter(self._records)
 
     def __repr__(self) -> str:
-        return f"<History of {self.solver}: {len(self)} iterations, columns {self.columns}>"
+        return f"<History of {self.solver}: {len(self)} records, columns {self.columns}>"
 
     def to_frame(self) -> Any:
-        """The history as a pandas DataFrame, one row an iteration."""
+        """The history as a pandas DataFrame, one row per record."""
         try:
             import pandas as pd  # noqa: PLC0415
         except ImportError as error:
@@ -71,48 +78,27 @@ class History:
     def plot(self, against: str = "iteration") -> Any:
         """Draw objective, gradient, accuracy and residuals; returns the Matplotlib figure.
 
-        `against` is "iteration", "seconds" or "passes".
+        Dotted lines mark tol, the iterate that was kept where it is not the last, and where one
+        solver handed over to another. `against` is "iteration", "seconds" or "passes".
         """
         if against not in ("iteration", "seconds", "passes"):
             raise ValueError(f"against must be 'iteration', 'seconds' or 'passes', got {against!r}")
-        try:
-            from matplotlib.figure import Figure  # noqa: PLC0415
-        except ImportError as error:
-            raise ImportError(
-                "history.plot() needs Matplotlib: pip install 'admm-softmax[plot]'"
-            ) from error
-        return _draw(Figure(figsize=(9.5, 6.4), layout="constrained"), self, against)
-
-
-#: title, logarithmic, and the columns of each panel with their labels.
-_PANELS = (
-    ("Loss", True, {"objective": "objective", "loss": "training", "val_loss": "validation"}),
-    ("Accuracy", False, {"accuracy": "training", "val_accuracy": "validation"}),
-    ("Largest gradient entry", True, {"gradient_norm": "max|∇F|"}),
-    ("ADMM residuals", True, {"primal_residual": "primal", "dual_residual": "dual"}),
-)
-
-
-def _draw(figure: Any, history: History, against: str) -> Any:
-    present = set(history.columns)
-    panels = [p for p in _PANELS if present & set(p[2])]
-    axes = figure.subplots(-(-len(panels) // 2), 2, squeeze=False).ravel()
-    x = history[against]
-    for axis, (title, logarithmic, columns) in zip(axes, panels, strict=False):
-        for column, label in columns.items():
-            if column in present:
-                known = ~np.isnan(history[column])
-                axis.plot(x[known], history[column][known], label=label, linewidth=1.8)
-        if logarithmic:
-            axis.set_yscale("log")
-        axis.set_title(title, loc="left", fontsize=11)
-        axis.set_xlabel(
-            {"seconds": "solver seconds", "passes": "passes over X"}.get(against, against)
+        return draw_history(
+            {name: self[name] for name in self.columns},
+            against,
+            self.title,
+            tol=self.tol,
+            kept=self.kept_iteration,
         )
-        axis.grid(alpha=0.25)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.legend(frameon=False)
-    for axis in axes[len(panels) :]:
-        axis.set_visible(False)
-    figure.suptitle(fill(history.solver, 120), fontsize=9, color="0.35")
-    return figure
+
+    @property
+    def title(self) -> str:
+        """Which solvers ran, and for how many iterations.
+
+        >>> History("Chain(first=ADMM(rho=0.1), second=LBFGS(memory=20))").title
+        'ADMM → LBFGS, 0 iterations'
+        """
+        found = re.findall(r"(?:^|then\(|first=|second=)(\w+)", self.solver)
+        names = [name for name in found if name != "Chain"]
+        steps = int(self._records[-1]["iteration"]) if self._records else 0
+        return f"{' → '.join(names)}, {steps} iterations"

@@ -9,19 +9,26 @@ import numpy as np
 
 from admm_softmax._arrays import Array
 from admm_softmax.problem import Point
+from admm_softmax.solvers.state import State
 
 P = TypeVar("P", bound=Point)
 Rule: TypeAlias = Literal["wolfe", "armijo"]
 
 #: Sufficient decrease and curvature constants (Nocedal & Wright, p. 62).
 C1, C2 = 1e-4, 0.9
-#: Trials at most; a convex function along a descent direction needs one or two.
+#: The most trials; a convex function along a descent direction needs one or two.
 MOST_TRIALS = 25
 #: Steps without progress that make a plateau.
 PATIENCE = 25
-#: Relative noise of F below which its differences say nothing: then slopes decide
-#: (the approximate Wolfe conditions of Hager & Zhang, SIAM J. Optim. 16, 2005).
-NOISE = {8: 1e-14, 4: 1e-6}
+
+
+def relative_noise(rounding: float) -> float:
+    """The relative noise of F, below which its differences say nothing: then slopes decide.
+
+    These are the approximate Wolfe conditions of Hager & Zhang (SIAM J. Optim. 16, 2005).
+    Measured: 1e-14 for products in double, 1e-6 in single.
+    """
+    return max(1e-14, 8.0 * rounding)
 
 
 def search(
@@ -31,16 +38,16 @@ def search(
     *,
     rule: Rule = "wolfe",
     first: float = 1.0,
-    itemsize: int = 8,
+    rounding: float = 0.0,
 ) -> tuple[P | None, float]:
     """Find t with F(W + tD) low enough and, for "wolfe", a slope flat enough.
 
     Brackets by expansion, then interpolates: cubic through values and slopes, kept inside
     the middle of the bracket (Nocedal & Wright, algorithms 3.5 and 3.6, in one loop).
-    Returns None where no trial lowered F.
+    `rounding` is that of products with X. Returns None where no trial lowered F.
     """
     slope = float(np.vdot(start.gradient, direction))
-    noise = NOISE[itemsize] * max(abs(start.objective), 1e-300)
+    noise = relative_noise(rounding) * max(abs(start.objective), 1e-300)
     low, high = _Trial(0.0, start.objective, slope), None
     best: tuple[P | None, float] = (None, 0.0)
     t = first
@@ -66,15 +73,15 @@ class Plateau:
     neither lowered F by more than its noise nor reached a smaller gradient.
     """
 
-    def __init__(self, itemsize: int) -> None:
-        self.noise = NOISE[itemsize]
+    def __init__(self, rounding: float) -> None:
+        self.noise = relative_noise(rounding)
         self.objective = self.gradient = np.inf
         self.since = 0
         self._best: Point | None = None
 
     def __call__(self, point: Point, moved: bool) -> bool:
-        """Look at the newest point; True if there is no going on."""
-        gradient = float(np.abs(point.gradient).max())
+        """Take the newest point into account; True if the descent should end."""
+        gradient = float(max(point.optimality.max(), -point.optimality.min()))
         lower = point.objective < self.objective - self.noise * abs(point.objective)
         if lower or self._best is None or gradient < self.gradient:
             self._best = point
@@ -85,6 +92,23 @@ class Plateau:
         else:
             self.since += 1
         return not moved or self.since >= PATIENCE
+
+    @property
+    def state(self) -> State:
+        """What `resume` needs."""
+        return {
+            "objective": self.objective,
+            "gradient": self.gradient,
+            "since": self.since,
+            "W": None if self._best is None else self._best.W,
+        }
+
+    def resume(self, state: State, point: Point, evaluate: Callable[[Array], Point]) -> None:
+        """Go on from a state, at the newest point."""
+        self.objective, self.gradient = state["objective"], state["gradient"]
+        self.since, W = state["since"], state["W"]
+        if W is not None:
+            self._best = point if np.array_equal(W, point.W) else evaluate(W)
 
     @property
     def best(self) -> Point:

@@ -11,31 +11,40 @@ import numpy as np
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count
 from admm_softmax.problem import Problem
-from admm_softmax.solvers.base import Chainable, Iterate, measured_at, start_at
+from admm_softmax.solvers.base import (
+    Chainable,
+    Iterate,
+    measured_at,
+    require_smooth,
+    start_at,
+)
 from admm_softmax.solvers.line_search import Plateau, search
 from admm_softmax.solvers.preconditioner import (
     Factory,
     Name,
     Preconditioner,
     check_preconditioner,
+    curvature_of,
     make_preconditioner,
+    resume_preconditioner,
 )
+from admm_softmax.solvers.state import State
 
 
 @dataclass(frozen=True)
 class NewtonCG(Chainable):
     """W⁺ = W + tD, where CG solves ∇²F(W) D = −∇F(W) to a tolerance, and t by Armijo.
 
-    cg_max_iter, cg_tol : CG stops at so many steps, or when its residual is cg_tol times
-        the gradient's norm. The paper's: 20 and 1e-2. cg_tol=None lets it shrink as
+    cg_max_iter, cg_tol : CG stops after this many steps, or when its residual is cg_tol
+        times the gradient's norm. The paper's: 20 and 1e-2. cg_tol=None lets it shrink as
         √‖∇F‖ does, for superlinear convergence (Eisenstat & Walker, 1996).
     preconditioner : "none" is the paper; "jacobi" and "gram" are κ XᵀΩX + α LᵀL or its
         diagonal, κ the mean curvature at W, refactored when κ has halved.
-    subsample : rows, drawn at random, that make the Gram matrix; None takes all.
+    subsample : number of rows, drawn at random, in the Gram matrix; None takes all.
     seed : of the subsample.
 
-    The first iterate is the start itself. A further one costs a read of X a CG step and
-    a trial step. Its `inner_residuals` are CG's relative residuals, step by step.
+    The first iterate is the start itself. A further one costs a read of X per CG step and
+    per trial step. Its `inner_residuals` are CG's relative residuals, step by step.
     """
 
     cg_max_iter: int = 20
@@ -50,18 +59,28 @@ class NewtonCG(Chainable):
             raise ValueError(f"cg_tol must lie between 0 and 1 or be None, got {self.cg_tol}")
         check_preconditioner(self.preconditioner, self.subsample)
 
-    def iterates(self, problem: Problem, W0: Array | None) -> Iterator[Iterate]:
-        """Yield the start, then one iterate a Newton step."""
-        before = problem.design.reads
-        point = problem.linearise(start_at(problem, W0))
-        yield measured_at(point, problem.design.reads - before, step=0.0, cg_steps=0.0)
+    def iterates(
+        self, problem: Problem, W0: Array | None, state: State | None = None
+    ) -> Iterator[Iterate]:
+        """Yield the start, then one iterate per Newton step."""
+        require_smooth(self, problem)
+        point = problem.linearise(start_at(problem, W0 if state is None else state["W"]))
+        with np.errstate(over="ignore"):  # `run` refuses a start whose squares overflow
+            first_norm = float(np.linalg.norm(point.gradient))
+        rounding = problem.design.rounding
+        plateau = Plateau(rounding)
+        if state is None:
+            begun = {"W": point.W, "plateau": plateau.state, "norm": first_norm, "base": None}
+            yield measured_at(point, state=begun, step=0.0, cg_steps=0.0)
         base = make_preconditioner(
             self.preconditioner, problem, subsample=self.subsample, seed=self.seed
         )
-        plateau = Plateau(problem.design.dtype.itemsize)
-        # In float32 a tighter solution of the Newton system would be one of its noise.
-        tightest = 1e-2 if problem.design.dtype.itemsize == 4 else 1e-8
-        first_norm = float(np.linalg.norm(point.gradient))
+        if state is not None:
+            plateau.resume(state["plateau"], point, problem.at)
+            first_norm = state["norm"]
+            resume_preconditioner(base, state["base"])
+        # In single precision a tighter solution of the Newton system would only fit its noise.
+        tightest = 1e-2 if problem.design.is_single else 1e-8
         while True:
             base.refresh(point.curvature)
             norm = float(np.linalg.norm(point.gradient))
@@ -72,26 +91,27 @@ class NewtonCG(Chainable):
                 point.hessian_product, -point.gradient, base, self.cg_max_iter, forcing
             )
             new, length = search(
-                problem.linearise,
-                point,
-                inner.direction,
-                rule="armijo",
-                itemsize=problem.design.dtype.itemsize,
+                problem.linearise, point, inner.direction, rule="armijo", rounding=rounding
             )
             point = point if new is None else new
             stalled = plateau(point, new is not None)
             yield measured_at(
                 plateau.best if stalled else point,
-                problem.design.reads - before,
                 stalled=stalled,
                 inner_residuals=inner.residuals,
+                state={
+                    "W": point.W,
+                    "plateau": plateau.state,
+                    "norm": first_norm,
+                    "base": curvature_of(base),
+                },
                 step=length,
                 cg_steps=float(len(inner.residuals)),
             )
 
 
 class Inner(NamedTuple):
-    """CG's answer and its relative residuals after each step."""
+    """CG's solution and its relative residuals after each step."""
 
     direction: Array
     residuals: tuple[float, ...]
@@ -111,7 +131,7 @@ def conjugate_gradients(
         image = product(direction)
         curvature = float(np.vdot(direction, image))
         if curvature <= 0 or energy <= 0:
-            break  # rounding, or a direction without curvature: what is there must do
+            break  # rounding, or a direction without curvature: keep D as it is
         step = energy / curvature
         D += step * direction
         residual -= step * image

@@ -10,35 +10,57 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Literal, Protocol, TypeAlias
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count
+from admm_softmax.prepared import finite_gram
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.least_squares import (
     Auto,
     Breakdown,
-    Cholesky,
     Precision,
+    Strategy,
     WStep,
     shared_step,
 )
+from admm_softmax.solvers.least_squares.cholesky import CholeskyStep
 
 logger = logging.getLogger("admm_softmax")
 
 Name: TypeAlias = Literal["none", "jacobi", "gram"]
 NAMES: tuple[Name, ...] = ("none", "jacobi", "gram")
 
-#: κ is followed when it has fallen or risen by this factor, unless a solver says otherwise.
+#: Factorise again when κ has fallen or risen by this factor, unless a solver sets another.
 REFRESH = 2.0
+#: The pairs of L-BFGS make up for a κ that is off by so much; a factorisation costs several
+#: passes. And κ is looked at this seldom, because the first iterates overshoot: many rows are
+#: saturated there, and a matrix for their κ makes steps that are far too long. Measured in
+#: passes, on ten problems (docs/decisions/0017-curvature.md).
+PAIRED_REFRESH, LOOK_EVERY = 4.0, 8
+#: A first step after which κ is smaller by this factor was too long.
+OVERSHOT = 20.0
+#: From uniform predictions κ only falls, usually by about this factor before it settles.
+ANTICIPATED = 6.0
+#: Penalties and curvatures within this factor share a factorisation on a path: it is off by
+#: half of that (in logarithms) at most, well within PAIRED_REFRESH.
+SHARED_SPACING = 4.0
 #: Probabilities that are all saturated have no curvature; the matrix must stay definite.
 SMALLEST_CURVATURE = 1e-8
 
 
 class Preconditioner(Protocol):
-    """A symmetric positive definite map on d × K matrices."""
+    """A symmetric positive definite map on d × K matrices.
+
+    is_diagonal : whether it is a diagonal matrix, so cheap that nothing is gained by applying
+        it to several matrices at once
+    """
+
+    is_diagonal: bool
 
     def refresh(self, curvature: float) -> bool:
         """Adapt to the mean curvature κ at the current W; True if anything changed."""
@@ -59,70 +81,130 @@ def make_preconditioner(
     seed: int = 0,
     refresh: float = REFRESH,
 ) -> Preconditioner:
-    """Build a preconditioner; `subsample` rows make the Gram matrix instead of all."""
+    """Build a preconditioner; its Gram matrix is that of `subsample` rows instead of all."""
     if not isinstance(name, str):
         return name(problem)
     if name == "none":
         return Plain()
     if name == "jacobi":
         return Jacobi(problem, refresh)
-    if subsample is not None and subsample < problem.design.n_rows:
-        sample = compensated(problem, subsample, seed)
-        return Gram(problem, refresh, shared_step(sample, Cholesky(data_precision(problem))))
-    # Whatever ADMM has left will do.
-    default = Auto(precision=data_precision(problem))
-    return Gram(problem, refresh, shared_step(problem, None, default))
+    strategy = gram_strategy(problem, subsample, seed)
+    if isinstance(strategy, SampledCholesky):
+        return Gram(problem, refresh, strategy.prepare(problem))
+    # A factorisation that ADMM has left serves as well.
+    return Gram(problem, refresh, shared_step(problem, None, strategy))
 
 
 def data_precision(problem: Problem) -> Precision:
-    """A preconditioner need be no more precise than the data."""
-    return "single" if problem.design.dtype == np.float32 else "double"
+    """The precision of a preconditioner, which need not exceed that of the data."""
+    return "single" if problem.design.is_single else "double"
 
 
-def compensated(problem: Problem, n_rows: int, seed: int) -> Problem:
-    """The problem on some rows, with no column lighter in its Gram matrix than on all.
+@dataclass(frozen=True)
+class SampledGram:
+    """The Gram matrix of some rows, drawn at random, its diagonal no less than that of all rows.
 
-    A feature that the sample missed would otherwise look free to move, and a sample of
-    fewer rows than columns would leave directions without any weight.
+    A feature that is zero in the sample would otherwise look unconstrained, and a sample of
+    fewer rows than columns would leave directions without any curvature. So it is not the
+    Gram matrix of any rows: good enough to precondition, and kept apart from `Prepared.gram`.
     """
-    sample = problem.subsample(n_rows, seed)
-    gram = sample.design.gram(sample.weights, sample.design.dtype)
-    whole = problem.column_squares()
-    ridge = 1.0 + 0.01 * max(1.0, problem.shape[0] / sample.design.n_rows)
-    gram[np.diag_indices_from(gram)] = ridge * np.maximum(gram.diagonal(), whole)
-    sample.cache["gram"] = gram
-    return sample
+
+    n_rows: int
+    seed: int
+    matrix: Any
+
+    @classmethod
+    def of(cls, problem: Problem, n_rows: int, seed: int) -> SampledGram:
+        """The matrix for this sample, made once for all runs under all penalties."""
+        return problem.prepared.sampled_gram.get(
+            lambda kept: (kept.n_rows, kept.seed) == (n_rows, seed),
+            lambda: cls(n_rows, seed, cls._make(problem, n_rows, seed)),
+        )
+
+    @staticmethod
+    def _make(problem: Problem, n_rows: int, seed: int) -> Any:
+        sample = problem.subsample(n_rows, seed)
+        design, weights = sample.design, sample.weights
+        gram = design.gram(weights, design.dtype)
+        if gram.dtype == np.float32 and not np.isfinite(gram.diagonal()).all():
+            gram = design.gram(weights)
+        whole = problem.column_squares()
+        ridge = 1.0 + 0.01 * max(1.0, problem.shape[0] / design.count(weights))
+        gram[np.diag_indices_from(gram)] = ridge * np.maximum(gram.diagonal(), whole)
+        return finite_gram(gram)
+
+
+@dataclass(frozen=True)
+class SampledCholesky:
+    """Factorise ρ G + α LᵀL, G a `SampledGram`. For preconditioners: W-steps need all rows."""
+
+    n_rows: int
+    seed: int
+    precision: Precision
+
+    def prepare(self, problem: Problem) -> CholeskyStep:
+        """Return the step; the sample is read when it is first factorised."""
+        return CholeskyStep(problem, self.precision, partial(self._gram, problem))
+
+    def _gram(self, problem: Problem, dtype: Any) -> Any:
+        gram = SampledGram.of(problem, self.n_rows, self.seed).matrix
+        return gram.astype(dtype, copy=False)
+
+
+def gram_strategy(problem: Problem, subsample: int | None, seed: int) -> Strategy:
+    """How the Gram preconditioner is factorised."""
+    if subsample is not None and subsample < problem.design.n_rows:
+        return SampledCholesky(subsample, seed, data_precision(problem))
+    return Auto(precision=data_precision(problem))
 
 
 def check_preconditioner(name: Name | Factory, subsample: int | None) -> None:
-    """Raise unless the settings make sense."""
+    """Raise unless the preconditioner is known and `subsample` is None or at least 1."""
     if name not in NAMES and (isinstance(name, str) or not callable(name)):
         raise ValueError(f"preconditioner must be one of {NAMES} or a function, got {name!r}")
     if subsample is not None:
         check_count("subsample", subsample, "at least 1 or None")
 
 
+def curvature_of(base: Preconditioner) -> float | None:
+    """The κ that a preconditioner is made for: what a checkpoint keeps of it.
+
+    None where it does not say, or has none.
+    """
+    return getattr(base, "curvature", None) or None
+
+
+def resume_preconditioner(base: Preconditioner, curvature: float | None) -> None:
+    """Make a new preconditioner for the κ that `curvature_of` has given."""
+    if curvature is not None:
+        base.refresh(curvature)
+
+
 class Plain:
     """P = I."""
 
+    is_diagonal = True
+
     def refresh(self, curvature: float) -> bool:
-        """Nothing to adapt."""
+        """Return False: the identity does not depend on κ."""
         return False
 
     def apply(self, R: Array) -> Array:
-        """R itself."""
+        """Return R unchanged."""
         return R
 
 
 class _Following(ABC):
-    """Keeps κ and says when it has moved far enough to act."""
+    """Keeps κ, and factorises again when κ has changed by a given factor."""
+
+    is_diagonal = False
 
     def __init__(self, refresh: float) -> None:
         self.factor = refresh
         self.curvature = 0.0
 
     def refresh(self, curvature: float) -> bool:
-        """Refactor when κ has moved far enough."""
+        """Factorise again if κ has changed by `factor`; True if so."""
         curvature = max(curvature, SMALLEST_CURVATURE)
         if self.curvature and 1 / self.factor < curvature / self.curvature < self.factor:
             return False
@@ -137,10 +219,12 @@ class _Following(ABC):
 class Jacobi(_Following):
     """The diagonal of κ X̃ᵀΩX̃ + α LᵀL. One read of X to set up."""
 
+    is_diagonal = True
+
     def __init__(self, problem: Problem, refresh: float = REFRESH) -> None:
         super().__init__(refresh)
         self.squares = problem.column_squares()
-        self.penalty = problem.penalty.alpha * problem.penalty.LtL.diagonal()
+        self.penalty = problem.penalty.quadratic.matrix.diagonal()
 
     def _factor(self, curvature: float) -> float:
         diagonal = curvature * self.squares + self.penalty
@@ -150,13 +234,13 @@ class Jacobi(_Following):
 
     def apply(self, R: Array) -> Array:
         """Divide by the diagonal."""
-        return R * self.inverse[:, None]
+        return R * self.inverse.astype(R.dtype, copy=False)[:, None]
 
 
 class Gram(_Following):
     """κ X̃ᵀΩX̃ + α LᵀL, factorised as ADMM's W-step would (d × d, n × n, or a sketch).
 
-    The `step` may be that of other rows. Where nothing can be factorised, Jacobi steps in.
+    `step` may belong to a sample of the rows. Where it breaks down, Jacobi is used instead.
     """
 
     def __init__(self, problem: Problem, refresh: float, step: WStep) -> None:
@@ -180,5 +264,5 @@ class Gram(_Following):
         return self.step.rho or curvature
 
     def apply(self, R: Array) -> Array:
-        """Solve, or apply the sketch where nothing was factorised."""
+        """Solve with the factor or sketch, or with Jacobi where that broke down."""
         return self.step.precondition(R) if self.fallback is None else self.fallback.apply(R)

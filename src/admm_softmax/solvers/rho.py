@@ -14,12 +14,12 @@ from admm_softmax.problem import Problem
 LARGEST_CHANGE = 10.0
 #: Residual balancing acts when one relative residual exceeds the other by this factor …
 BALANCE = 10.0
-#: … every so many iterations, for so many iterations.
+#: … every BALANCE_EVERY iterations, up to iteration BALANCE_UNTIL.
 BALANCE_EVERY = 5
 BALANCE_UNTIL = 100
-#: Following the curvature looks at these iterations only: ρ must settle for convergence.
+#: With rho="auto", ρ may change after these iterations only: it must settle for convergence.
 FOLLOW_AT = (2, 4, 8, 16, 32, 64, 128, 256, 512)
-#: … and acts when ρ and the curvature differ by this factor.
+#: … and only if ρ and the curvature differ by this factor.
 FOLLOW_FACTOR = 1.5
 
 
@@ -52,7 +52,7 @@ def check_rho(rho: Any) -> None:
 
 
 def first_rho(rho: float | str, problem: Problem) -> float:
-    """The ρ to begin with: where it is to be chosen, a quarter of the curvature at W = 0.
+    """The ρ of the first iteration; for "auto", a quarter of the curvature at W = 0.
 
     The curvature falls as the fit improves, and too large a ρ slows its own correction.
     """

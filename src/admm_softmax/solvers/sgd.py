@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count, check_real
+from admm_softmax._parallel import use_threads
+from admm_softmax.design import Sample
 from admm_softmax.kernels import rows
 from admm_softmax.problem import Problem
-from admm_softmax.solvers.base import Chainable, Iterate, start_at, unmeasured
+from admm_softmax.solvers.base import (
+    Chainable,
+    Iterate,
+    require_smooth,
+    start_at,
+    unmeasured,
+)
 from admm_softmax.solvers.preconditioner import (
     Factory,
     Name,
-    Preconditioner,
     check_preconditioner,
     make_preconditioner,
 )
+from admm_softmax.solvers.state import State
 
 Schedule: TypeAlias = Literal["constant", "inverse", "sqrt", "cosine"] | Callable[[float], float]
 
@@ -36,7 +45,7 @@ LARGEST_CURVATURE = 0.5
 
 @dataclass(frozen=True)
 class SGD(Chainable):
-    """Mini-batch steps with (Nesterov) momentum; one iterate an epoch.
+    """Mini-batch steps with (Nesterov) momentum; one iterate per epoch.
 
     Each step takes a batch and the whole penalty ::
 
@@ -45,20 +54,20 @@ class SGD(Chainable):
         W = W + V
 
     learning_rate : η at the start. The paper's: 0.1 (MNIST), 0.01 (CIFAR-10).
-    batch_size : rows a step at most, evenly cut; the paper's 300. As many rows as there
-        are, or more, make it (accelerated) gradient descent.
+    batch_size : rows per step at most, in batches of about equal size; the paper's 300. With
+        all rows in one batch this is (accelerated) gradient descent.
     momentum, nesterov : μ in [0, 1); the paper's 0.9, plain.
     schedule, decay : "constant", "inverse" η/(1+δ·epoch), "sqrt" η/√(1+δ·epoch), "cosine"
         (to zero after 1/δ epochs), or a function from epochs to a factor.
     preconditioner : "none" is the paper; "jacobi" and "gram" divide by ½XᵀΩX + αLᵀL or
         its diagonal, which bounds the Hessian, so that η = 1 is safe for full batches.
-    subsample : rows that make the Gram matrix; None takes all.
-    restart : forget V whenever it points uphill (O'Donoghue & Candès, 2015). For full
+    subsample : number of rows in the Gram matrix; None takes all.
+    restart : set V to zero whenever it points uphill (O'Donoghue & Candès, 2015). For full
         batches, whose momentum may then be close to 1.
     seed : of the shuffling. The same seed gives the same iterates.
 
-    An epoch is one pass (with "gram" and fewer rows than columns, two more a step).
-    Iterates are measured by `run`, off the clock.
+    An epoch is one pass (with "gram" and fewer rows than columns, two more per step).
+    `run` evaluates the iterates, and does not count the time for it.
     """
 
     learning_rate: float = 0.1
@@ -86,50 +95,47 @@ class SGD(Chainable):
             raise ValueError(f"decay must be ≥ 0, got {self.decay}")
         check_preconditioner(self.preconditioner, self.subsample)
 
-    def iterates(self, problem: Problem, W0: Array | None) -> Iterator[Iterate]:
-        """Yield W after every epoch."""
-        before = problem.design.reads
-        W = start_at(problem, W0)
-        V = np.zeros_like(W)
+    def iterates(
+        self, problem: Problem, W0: Array | None, state: State | None = None
+    ) -> Iterator[Iterate]:
+        """Yield the start, then W after every epoch."""
+        require_smooth(self, problem)
+        random = np.random.default_rng(self.seed)
+        if state is None:
+            W = start_at(problem, W0)
+            state = _state(W, np.zeros_like(W), 0, random)
+            yield unmeasured(W, state=state, learning_rate=self._rate(0.0))
+        W, V, epoch = state["W"], state["V"], state["epoch"]
+        random.bit_generator.state = state["random"]
         base = make_preconditioner(
             self.preconditioner, problem, subsample=self.subsample, seed=self.seed
         )
         base.refresh(LARGEST_CURVATURE)
-        passes = problem.design.reads - before
-        random = np.random.default_rng(self.seed)
-        epoch = 0
-        while True:
-            before = problem.design.reads
-            W, V = self._epoch(problem, W, V, base, random, epoch)
-            epoch += 1
-            passes += problem.design.reads - before
-            yield unmeasured(W, round(passes, 9), learning_rate=self._rate(epoch))
-
-    def _epoch(
-        self,
-        problem: Problem,
-        W: Array,
-        V: Array,
-        base: Preconditioner,
-        random: np.random.Generator,
-        epoch: int,
-    ) -> tuple[Array, Array]:
-        present = np.flatnonzero(problem.weights)  # a row of weight zero is none
-        n = len(present)
+        n = problem.design.count(problem.weights)
         batches = -(-n // self.batch_size)
-        order = random.permutation(present) if batches > 1 else None
-        for b in range(batches):
-            ahead = W + self.momentum * V if self.nesterov else W
-            if order is None:
-                G = problem.at(ahead).gradient
-            else:
-                batch = order[b * n // batches : (b + 1) * n // batches]
-                G = _batch_gradient(problem, ahead, np.sort(batch), n)
-            V = self.momentum * V - self._rate(epoch + b / batches) * base.apply(G)
-            W = W + V
-            if self.restart and float(np.vdot(G, V)) > 0:
-                V = np.zeros_like(V)
-        return W, V
+        while True:
+            for b, gradient in enumerate(self._gradients(problem, n, batches, random)):
+                ahead = W + self.momentum * V if self.nesterov else W
+                G = gradient(ahead)
+                V = self.momentum * V - self._rate(epoch + b / batches) * base.apply(G)
+                W = W + V
+                if self.restart and float(np.vdot(G, V)) > 0:
+                    V = np.zeros_like(V)
+            epoch += 1
+            now = _state(W, V, epoch, random)
+            yield unmeasured(W, state=now, learning_rate=self._rate(epoch))
+
+    @staticmethod
+    def _gradients(
+        problem: Problem, n: int, batches: int, random: np.random.Generator
+    ) -> Iterator[Callable[[Array], Array]]:
+        """Estimates of ∇F, one per batch; ∇F itself where one batch holds all rows."""
+        if batches == 1:
+            yield lambda W: problem.at(W).gradient
+            return
+        weights = problem.weights
+        for batch in problem.design.batches(batches, random, weights, problem.labels, weights):
+            yield partial(batch_gradient, problem, batch, n)
 
     def _rate(self, epoch: float) -> float:
         if isinstance(self.schedule, str):
@@ -137,9 +143,15 @@ class SGD(Chainable):
         return self.learning_rate * self.schedule(epoch)
 
 
-def _batch_gradient(problem: Problem, W: Array, indices: Array, n: int) -> Array:
-    """An unbiased estimate of ∇F(W) from some of n rows: the loss is weighed by n / batch."""
-    weights = problem.weights[indices] * (n / len(indices))
-    batch = problem.design.take(indices)
-    product = batch.fold(W, rows.gradient, (problem.labels[indices], weights)).product
-    return product + problem.penalty.gradient(W)
+def _state(W: Array, V: Array, epoch: int, random: np.random.Generator) -> State:
+    return {"W": W, "V": V, "epoch": epoch, "random": random.bit_generator.state}
+
+
+def batch_gradient(problem: Problem, batch: Sample, n: int, W: Array) -> Array:
+    """An unbiased estimate of ∇F(W): the loss on a batch instead of all n rows.
+
+    The sum over a batch of b of the n rows that have weight is multiplied by n / b.
+    """
+    with use_threads(1):  # a few hundred rows are done before other threads wake up
+        product = batch.design.fold(W, rows.gradient, batch.rows).product
+    return product * (n / batch.design.n_rows) + problem.penalty.gradient(W)

@@ -23,8 +23,7 @@ class Status(StrEnum):
 
 
 _REMEDIES = {
-    Status.ITERATION_LIMIT: "Increase max_iter, loosen tol, regularise more (larger alpha), "
-    "or use solver='auto'.",
+    Status.ITERATION_LIMIT: "Increase max_iter, loosen tol, or regularise more (larger alpha).",
     Status.TIME_LIMIT: "Increase time_limit or loosen tol.",
     Status.STALLED: "No step lowers the objective any more, usually because of rounding: loosen "
     "tol, scale the features, use float64 data, or another solver or preconditioner.",

@@ -1,162 +1,325 @@
-"""One pass over some rows of X: product, row kernel, transposed product, a few rows at a time.
+"""One pass over some rows of X: product, row kernel, transposed product, a block at a time.
 
-Each function runs on one thread and adds to a `product` of its own; see `Design.fold`. Several
-tasks may share the pass: their weights W and results R lie one after the other, and they have
-a row each in `settings`, `state`, `new_rows` and `sums`, and the row `which` of `weights`.
+Each function runs on one thread and adds to a `total` of its own; see `Design.fold`. Several
+requests may share the pass: their W and their results R lie one after the other, and each has
+its own row in `settings`, `state`, `new_rows` and `sums`, and the row `which` of `weights`.
+
+Scores and results of a block lie in tiles of T rows, classes down and rows across: S is
+tiles × K × T. The row kernel is called by its address, so that one pass serves all of them.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numba import from_dtype, types
 
-from admm_softmax.kernels.compiled.gather import multiply
-from admm_softmax.kernels.compiled.jit import compiled, use_wide_vectors
-from admm_softmax.kernels.compiled.rows import fetch, label_tile, run_tile, scratch, store
-from admm_softmax.kernels.compiled.thin import add_transpose_product, product
-from admm_softmax.kernels.compiled.zstep import solve_tile
+from admm_softmax.kernels.compiled.gather import multiply_rows
+from admm_softmax.kernels.compiled.halves import packing
+from admm_softmax.kernels.compiled.jit import (
+    calling_at,
+    keep_small,
+    ready,
+    separate,
+    specialised,
+    with_globals,
+)
+from admm_softmax.kernels.compiled.lanes import LANES, spread
+from admm_softmax.kernels.compiled.lanes import store as store_lanes
+from admm_softmax.kernels.compiled.rows import ROOM, TRUTH, TWIN, WORK
+from admm_softmax.kernels.compiled.thin import PRODUCTS
+from admm_softmax.kernels.compiled.tiles import address_of
+from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR, solve_tile
 
 #: Rows added up in the data's precision before they join the sum in double.
 FLUSH = 1024
-#: Rows in a tile where no product with X asks for another number.
-TILE_ROWS = 64
+_CUBE = types.float64[:, :, ::1]
+_INDICES = types.intp[::1]
+
+call_twin = calling_at(TWIN)
+
+#: Stand for functions of one precision in the templates below; `specialised` puts them in.
+product: Any = None
+add_transpose_product: Any = None
+pack: Any = None
+pack_results: Any = None
+flush: Any = None
+multiply: Any = None
+run_tile: Any = None
+#: Whether X is stored in fewer bits than it is computed in, and `pack` widens all of a block.
+widens = False
 
 
-@compiled
-def run_tasks(
-    kernel: int, settings: Any, S: Any, first: int, count: int, codes: Any, soft: Any,
+def room_of(n_scores: int, n_classes: int, n_results: int, T: int) -> tuple[Any, ...]:
+    """A tile's scores and results, and what a row kernel works in.
+
+    The last tiles of `work` and the last lanes of `lane` are for its row inputs.
+    """
+    work, lane = np.zeros((WORK + 3, n_classes, T)), np.zeros((ROOM + 2, T))
+    return np.zeros((n_scores, T)), np.zeros((n_results, T)), work, lane
+
+
+@cache
+def dense_pass(dtype: Any, state_dtype: Any, half: str | None = None) -> Any:
+    """The pass over dense X of one precision, with row state of one precision.
+
+    With `half`, "float16" or "bfloat16", X is stored so, and widened block by block.
+    """
+    p = PRODUCTS[np.dtype(dtype)]
+    return ready(
+        specialised(
+            _fold_dense,
+            f"{half or p.name}.{np.dtype(state_dtype)}",
+            widens=half is not None,
+            product=p.product,
+            add_transpose_product=p.add_transpose_product,
+            pack=p.pack if half is None else packing(half),
+            pack_results=p.pack_results,
+            flush=p.flush,
+            run_tile=_run_tile_of(state_dtype),
+        )
+    )
+
+
+@cache
+def csr_pass(dtype: Any, index: Any, state_dtype: Any) -> Any:
+    """The pass over CSR rows: of one precision, one type of indices, one type of state."""
+    name = f"{np.dtype(dtype)}.{np.dtype(index)}.{np.dtype(state_dtype)}"
+    multiply = multiply_rows(np.dtype(dtype), np.dtype(index), np.dtype(dtype))
+    run_tile = _run_tile_of(state_dtype)
+    return ready(specialised(_fold_csr, name, multiply=multiply, run_tile=run_tile))
+
+
+@cache
+def scores_pass(state_dtype: Any) -> Any:
+    """The row kernels alone, on scores."""
+    name = str(np.dtype(state_dtype))
+    return ready(specialised(_run_scores, name, run_tile=_run_tile_of(state_dtype)))
+
+
+@cache
+def _run_tile_of(state_dtype: Any) -> Any:
+    """`_run_tile` for row state of one precision."""
+    scalar = from_dtype(np.dtype(state_dtype))
+    state = scalar[:, :, ::1]
+    signature = types.void(
+        types.intp, MATRIX, MATRIX, types.intp, types.intp, _INDICES, MATRIX, MATRIX, _INDICES,
+        state, _CUBE, MATRIX, MATRIX, state, MATRIX,
+    )  # fmt: skip
+    copy = with_globals(_run_tile, str(scalar), fetch=fetching(scalar), store=storing(scalar))
+    return separate(signature)(copy)
+
+
+@cache
+def fetching(scalar: Any) -> Any:
+    """`_fetch` for rows of this type."""
+    signature = types.void(scalar[:, ::1], types.intp, types.intp, MATRIX)
+    return separate(signature, name=f"fetch.{scalar}")(_fetch)
+
+
+@cache
+def storing(scalar: Any) -> Any:
+    """`_store` for rows of this type."""
+    signature = types.void(MATRIX, types.intp, types.intp, scalar[:, ::1])
+    return separate(signature, name=f"store.{scalar}")(_store)
+
+
+def _run_tile(
+    twin: int, settings: Any, S: Any, first: int, count: int, codes: Any, soft: Any,
     weights: Any, which: Any, state: Any, work: Any, lane: Any, R: Any, new_rows: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """The row kernel of every task on its own rows of S and R."""
-    n_tasks = len(which)
-    K, r = S.shape[0] // n_tasks, R.shape[0] // n_tasks
-    for g in range(n_tasks):
-        run_tile(kernel, settings[g], S[g * K : (g + 1) * K], first, count, codes, soft,
-                 weights[which[g]], state[g], work, lane, R[g * r : (g + 1) * r], new_rows[g],
-                 sums[g])  # fmt: skip
+    """The row kernel of every request on its own rows of S and R, of the rows from `first` on."""
+    keep_small()
+    n_requests, T = len(which), S.shape[1]
+    K, r = S.shape[0] // n_requests, R.shape[0] // n_requests
+    C, Z, new, w = work[WORK], work[WORK + 1], work[WORK + 2], lane[ROOM + 1]
+    label_tile(C, lane[TRUTH], first, count, codes, soft)
+    for g in range(n_requests):
+        own = which[g]
+        for t in range(T):
+            w[t] = weights[own, first + t] if t < count and weights.shape[1] else 0.0
+        if state.shape[2]:
+            fetch(state[g], first, count, Z)
+        call_twin(twin, settings[g], S[g * K : (g + 1) * K], C, w, Z, count, work[:WORK],
+                  lane, R[g * r : (g + 1) * r], new, sums[g])  # fmt: skip
+        if new_rows.shape[2]:
+            store(new, first, count, new_rows[g])
 
 
-@compiled
-def fold_dense(
-    X: Any, lead: int, start: int, stop: int, width: int, Wt: Any, bias: Any, intercept: bool,
-    kernel: int, settings: Any, codes: Any, soft: Any, weights: Any, which: Any, state: Any,
-    new_rows: Any, part: Any, total: Any, sums: Any,
-) -> None:  # fmt: skip
-    """Fold the rows start ≤ i < stop of a C-ordered X into `total` (columns of R × d).
+def _fold_dense(
+    twin: int, x: int, row_bytes: int, column_bytes: int, d: int, whole: int, start: int,
+    stop: int, room: Any, Wt: Any, bias: Any, intercept: bool, settings: Any, codes: Any,
+    soft: Any, weights: Any, which: Any, state: Any, new_rows: Any, part: Any, total: Any,
+    sums: Any, waiting: int, is_first: bool, more: bool,
+) -> int:  # fmt: skip
+    """Fold the rows start ≤ i < stop of X, at the address x, into `total` (columns of R × d).
 
-    A block of `width` rows is multiplied by W, put through the row kernel and multiplied
-    again while the cache still holds it. `part` is zero before and after: the sum so far
-    in the data's precision, a row for each column of R, laid out as Wᵀ is.
+    A block of rows is multiplied by W, put through the row kernel and multiplied again while
+    the cache still holds it; `thin` says how X is given. An X of halves is first widened, to
+    `rest`, and multiplied there in the same order as one of floats. `part` is the sum in the
+    data's precision of the last `waiting` rows, a row for each column of R, laid out as Wᵀ is.
+    At the end it is zero, unless more rows follow in another call. Returns how many rows wait
+    then. What `total` held before is written over if this `is_first`.
     """
-    d = X.shape[1]
+    keep_small()
     K, n_results = Wt.shape[0], total.shape[0]
-    S, R = np.zeros((K, width)), np.zeros((n_results, width))
-    R_data = np.zeros((n_results, width), X.dtype)
-    n_tasks = len(which)
-    work, lane = scratch(K // n_tasks, width)
-    waiting = 0
-    for first in range(start, stop, width):
-        count = min(width, stop - first)
+    S, R, work, lane, R_data, rest, copied = room
+    block, T = S.shape[0] * S.shape[2], S.shape[2]
+    rest_x, rest_bytes = address_of(rest), rest.shape[1] * rest.itemsize
+    packed = 0 if widens else whole
+    tail_x = rest_x + (whole - packed) * rest.itemsize
+    if intercept and is_first:
+        for k in range(n_results):
+            total[k, d] = 0.0
+    for first in range(start, stop, block):
+        count = min(block, stop - first)
+        here = x + first * row_bytes
+        pack(here, row_bytes, column_bytes, count, packed, d, rest)
+        whole_x = rest_x if widens else here
+        whole_bytes = rest_bytes if widens else row_bytes
         if K:
-            product(X, first, count, lead, lead + d, Wt, S)
-            for k in range(K):
-                for t in range(width):
-                    S[k, t] += bias[k]
-        run_tasks(kernel, settings, S, first, count, codes, soft, weights, which, state, work,
-                  lane, R, new_rows, sums)  # fmt: skip
+            spread_bias(bias, S)
+            if whole:
+                product(whole_x, whole_bytes, count, 0, whole, Wt, S, not widens)
+            if whole < d:
+                product(tail_x, rest_bytes, count, whole, d - whole, Wt, S, False)
+        for t in range(0, count, T):
+            run_tile(twin, settings, S[t // T], first + t, min(T, count - t), codes, soft, weights,
+                     which, state, work, lane, R, new_rows, sums)  # fmt: skip
+            if n_results:
+                pack_results(R, t, R_data, total, d if intercept else -1)
         if n_results == 0:
             continue
-        for k in range(n_results):
-            for t in range(width):
-                R_data[k, t] = R[k, t]
-                if intercept:
-                    total[k, d] += R[k, t]
-        add_transpose_product(X, first, count, lead, 0, lead + d, R_data, part)
+        if whole < d:
+            add_transpose_product(tail_x, rest_bytes, count, whole, d - whole, R_data, part, copied)
+        if whole:
+            add_transpose_product(whole_x, whole_bytes, count, 0, whole, R_data, part, copied)
         waiting += count
-        if waiting >= FLUSH or first + width >= stop:
+        if waiting >= FLUSH or (first + block >= stop and not more):
             waiting = 0
-            for k in range(n_results):
-                for j in range(d):
-                    total[k, j] += part[k, lead + j]
-                    part[k, lead + j] = 0.0
+            flush(part, total, d, is_first)
+            is_first = False
+    return waiting
 
 
-@compiled
-def fold_csr(
-    data: Any, indices: Any, pointers: Any, start: int, stop: int, width: int, W: Any,
-    bias: Any, kernel: int, settings: Any, codes: Any, soft: Any, weights: Any, which: Any,
-    state: Any, new_rows: Any, n_results: int, R_rows: Any, sums: Any,
+def _fold_csr(
+    twin: int, data: Any, indices: Any, pointers: Any, start: int, stop: int, room: Any, W: Any,
+    bias: Any, settings: Any, codes: Any, soft: Any, weights: Any, which: Any, state: Any,
+    new_rows: Any, R_rows: Any, sums: Any,
 ) -> None:  # fmt: skip
     """Scores and row kernel for CSR rows start ≤ i < stop; R goes to its rows of `R_rows`.
 
     W and `R_rows` are padded as `gather` does. The product with the transpose is left to
-    `add_columns`: adding sparse rows up here would scatter them over a dense d × K matrix,
-    which no cache holds.
+    `gather` on X by columns: adding sparse rows up here would scatter them over a dense d × K
+    matrix, which no cache holds.
     """
-    K = len(bias)
-    S, R = np.zeros((K, width)), np.zeros((n_results, width))
-    scores = np.zeros((width, W.shape[1]))
-    work, lane = scratch(K // len(which), width)
-    for first in range(start, stop, width):
-        count = min(width, stop - first)
+    keep_small()
+    S, R, work, lane, scores = room
+    K, T = S.shape
+    for first in range(start, stop, T):
+        count = min(T, stop - first)
         multiply(data, indices, pointers, first, count, W, scores)
         for t in range(count):
             for k in range(K):
                 S[k, t] = scores[t, k] + bias[k]
-        run_tasks(kernel, settings, S, first, count, codes, soft, weights, which, state, work,
-                  lane, R, new_rows, sums)  # fmt: skip
+        run_tile(twin, settings, S, first, count, codes, soft, weights, which, state, work,
+                 lane, R, new_rows, sums)  # fmt: skip
         store(R, first, count, R_rows)
 
 
-@compiled
-def add_columns(
-    data: Any, indices: Any, pointers: Any, start: int, stop: int, R: Any, product: Any
-) -> None:
-    """product[j] = Σᵢ xᵢⱼ Rᵢ for the columns start ≤ j < stop of X, stored column by column."""
-    multiply(data, indices, pointers, start, stop - start, R, product[start:stop])
-
-
-@compiled
-def run_rows(
-    kernel: int, settings: Any, scores: Any, codes: Any, soft: Any, weights: Any, which: Any,
-    state: Any, R: Any, new_rows: Any, sums: Any,
+def _run_scores(
+    twin: int, room: Any, settings: Any, scores: Any, codes: Any, soft: Any, weights: Any,
+    which: Any, state: Any, R: Any, new_rows: Any, sums: Any,
 ) -> None:  # fmt: skip
     """The row kernel alone, on a block of scores (b × K) that something else multiplied."""
-    b, K = scores.shape
-    width = TILE_ROWS
-    n_results = R.shape[1]
-    S, R_tile = np.zeros((K, width)), np.zeros((n_results, width))
-    work, lane = scratch(K // len(which), width)
-    for first in range(0, b, width):
-        count = min(width, b - first)
-        for t in range(count):
-            for k in range(K):
-                S[k, t] = scores[first + t, k]
-        run_tasks(kernel, settings, S, first, count, codes, soft, weights, which, state, work,
-                  lane, R_tile, new_rows, sums)  # fmt: skip
-        for t in range(count):
-            for k in range(n_results):
-                R[first + t, k] = R_tile[k, t]
+    keep_small()
+    S, R_tile, work, lane = room
+    n, T = len(scores), S.shape[1]
+    for first in range(0, n, T):
+        count = min(T, n - first)
+        fetch(scores, first, count, S)
+        run_tile(twin, settings, S, first, count, codes, soft, weights, which, state, work,
+                 lane, R_tile, new_rows, sums)  # fmt: skip
+        store(R_tile, first, count, R)
 
 
-@compiled
+@separate(
+    types.void(_CUBE, MATRIX, MATRIX, _INDICES, MATRIX, types.float64, MATRIX, MATRIX, MATRIX,
+               VECTOR)
+)  # fmt: skip
 def solve_rows(
-    V: Any, codes: Any, soft: Any, rho: float, Z: Any, Z_new: Any, P: Any, steps: Any
-) -> None:
+    work: Any, lane: Any, V: Any, codes: Any, soft: Any, rho: float, Z: Any, Z_new: Any, P: Any,
+    steps: Any,
+) -> None:  # fmt: skip
     """The z-step alone: Z_new solves for V, starting from Z; P is its softmax."""
-    use_wide_vectors()
-    n, K = V.shape
-    width = TILE_ROWS
-    work, lane = scratch(K, width)
-    C, V_tile, Z_tile, P_tile = work[0], work[1], work[2], work[3]
-    for first in range(0, n, width):
-        count = min(width, n - first)
-        label_tile(C, first, count, codes, soft)
+    keep_small()
+    n, T = len(V), work.shape[2]
+    C, V_tile, Z_tile, P_tile = work[3], work[4], work[5], work[6]
+    for first in range(0, n, T):
+        count = min(T, n - first)
+        label_tile(C, lane[TRUTH], first, count, codes, soft)
         fetch(V, first, count, V_tile)
         fetch(Z, first, count, Z_tile)
-        solve_tile(V_tile, C, rho, Z_tile, P_tile, False, count, work[5:8], lane)
+        solve_tile(V_tile, C, rho, Z_tile, P_tile, False, count, work[:3], lane)
         store(Z_tile, first, count, Z_new)
         store(P_tile, first, count, P)
         for t in range(count):
             steps[first + t] = lane[0, t]
+
+
+@separate(types.void(VECTOR, _CUBE))
+def spread_bias(bias: Any, S: Any) -> None:
+    """Every score begins with its bias."""
+    for tile in range(S.shape[0]):
+        of_tile = S[tile]
+        for k in range(S.shape[1]):
+            of_class = spread(bias[k])
+            for t in range(0, S.shape[2], LANES):
+                store_lanes(of_class, of_tile, k, t)
+
+
+def _fetch(rows: Any, first: int, count: int, tile: Any) -> None:
+    """Rows into a tile, zeros beyond."""
+    keep_small()
+    K, T = tile.shape
+    for t in range(count):
+        for k in range(K):
+            tile[k, t] = rows[first + t, k]
+    for k in range(K):
+        for t in range(count, T):
+            tile[k, t] = 0.0
+
+
+def _store(tile: Any, first: int, count: int, rows: Any) -> None:
+    """A tile into rows."""
+    keep_small()
+    for t in range(count):
+        for k in range(tile.shape[0]):
+            rows[first + t, k] = tile[k, t]
+
+
+fetch, store = fetching(types.float64), storing(types.float64)
+
+
+@separate(types.void(MATRIX, VECTOR, types.intp, types.intp, _INDICES, MATRIX))
+def label_tile(C: Any, truth: Any, first: int, count: int, codes: Any, soft: Any) -> None:
+    """C as a tile, and the place of its largest entries, from codes or from soft labels.
+
+    With codes, C must be zero but for what the tile before left there, which `truth` says.
+    """
+    keep_small()
+    if len(codes):
+        for t in range(C.shape[1]):
+            C[int(truth[t]), t] = 0.0
+        for t in range(count):
+            C[codes[first + t], t] = 1.0
+            truth[t] = codes[first + t]
+    elif len(soft):
+        fetch(soft, first, count, C)
+        for t in range(count):
+            best = 0
+            for k in range(1, C.shape[0]):
+                best = k if C[k, t] > C[best, t] else best
+            truth[t] = best

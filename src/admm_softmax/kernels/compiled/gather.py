@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numba import from_dtype, types
 
-from admm_softmax.kernels.compiled.jit import compiled
-from admm_softmax.kernels.compiled.tiles import VECTOR_BYTES, gather_1, gather_2, gather_4
+from admm_softmax.kernels.compiled.jit import ready, separate, specialised
+from admm_softmax.kernels.compiled.target import VECTOR_BYTES
+from admm_softmax.kernels.compiled.tiles import GATHERED, gather_tile
 
 #: Columns in a vector of doubles.
 LANES = VECTOR_BYTES // 8
+
+#: Stand for functions of one precision in the templates below; `specialised` puts them in.
+multiply: Any = None
 
 
 def padded_columns(M: Any, dtype: Any = np.float64) -> Any:
@@ -21,21 +27,44 @@ def padded_columns(M: Any, dtype: Any = np.float64) -> Any:
     return out
 
 
-@compiled
-def multiply(
+@cache
+def multiply_rows(dtype: Any, index: Any, of_matrix: Any) -> Any:
+    """`_multiply` for entries, indices and a dense matrix of these types."""
+    data, indices, M = (from_dtype(kind) for kind in (dtype, index, of_matrix))
+    signature = types.void(
+        data[::1], indices[::1], types.intp[::1], types.intp, types.intp, M[:, ::1],
+        types.float64[:, ::1],
+    )  # fmt: skip
+    return separate(signature, name=f"multiply.{data}.{indices}.{M}")(_multiply)
+
+
+@cache
+def columns_pass(dtype: Any, index: Any) -> Any:
+    """The product with the transpose, for X stored by columns: see `_add_columns`."""
+    multiply = multiply_rows(np.dtype(dtype), np.dtype(index), np.dtype(np.float64))
+    name = f"{np.dtype(dtype)}.{np.dtype(index)}"
+    return ready(specialised(_add_columns, name, multiply=multiply))
+
+
+def _multiply(
     data: Any, indices: Any, pointers: Any, first: int, count: int, M: Any, out: Any
 ) -> None:
     """out[t] = row first + t of a CSR matrix, times M; both padded to whole vectors."""
-    width = M.shape[1]
+    n_vectors = M.shape[1] // LANES
     for t in range(count):
-        start, stop = np.intp(pointers[first + t]), np.intp(pointers[first + t + 1])
-        k = 0
-        while width - k >= 4 * LANES:
-            gather_4(data, indices, start, stop, M, k, out, t)
-            k += 4 * LANES
-        while width - k >= 2 * LANES:
-            gather_2(data, indices, start, stop, M, k, out, t)
-            k += 2 * LANES
-        while k < width:
-            gather_1(data, indices, start, stop, M, k, out, t)
-            k += LANES
+        start, stop = pointers[first + t], pointers[first + t + 1]
+        v = 0
+        while v < n_vectors:
+            size = GATHERED[0]
+            for larger in GATHERED[1:]:
+                if larger <= n_vectors - v:
+                    size = larger
+            gather_tile(size, data, indices, start, stop, M, v * LANES, out, t)
+            v += size
+
+
+def _add_columns(
+    data: Any, indices: Any, pointers: Any, start: int, stop: int, R: Any, product: Any
+) -> None:
+    """product[j] = Σᵢ xᵢⱼ Rᵢ for the columns start ≤ j < stop of X, stored column by column."""
+    multiply(data, indices, pointers, start, stop - start, R, product[start:stop])

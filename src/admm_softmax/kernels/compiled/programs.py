@@ -1,152 +1,170 @@
-"""Which row kernel is which compiled one, and what it reads and writes."""
+"""Row kernels with their row inputs, laid out as compiled passes take them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from admm_softmax._arrays import Array, Labels
-from admm_softmax.kernels import rows as specification
-from admm_softmax.kernels.compiled import rows
-from admm_softmax.kernels.compiled.folds import run_rows, solve_rows
-
-
-class _Shape(NamedTuple):
-    """What a kernel takes and gives: columns of R and of new rows in units of K."""
-
-    code: int
-    inputs: tuple[str, ...]
-    results: int = 0
-    new_rows: int = 0
-    sums: int = 0
-
-
-_LABELLED = ("labels", "weights")
-_SHAPES: dict[Any, _Shape] = {
-    specification.predict: _Shape(rows.PREDICT, (), new_rows=1),
-    specification.hand_over: _Shape(rows.HAND_OVER, ("state",), results=1),
-    specification.evaluate: _Shape(rows.EVALUATE, _LABELLED, sums=2),
-    specification.gradient: _Shape(rows.GRADIENT, _LABELLED, results=1, sums=3),
-    specification.linearise: _Shape(rows.LINEARISE, _LABELLED, results=1, new_rows=1, sums=3),
-    specification.hessian_product: _Shape(rows.HESSIAN_PRODUCT, ("state", "weights"), results=1),
-    specification.weigh: _Shape(rows.WEIGH, ("weights",), results=1),
-    specification.start: _Shape(rows.START, _LABELLED, results=2, new_rows=1),
-    specification.admm: _Shape(rows.ADMM, (*_LABELLED, "state"), results=2, new_rows=1, sums=7),
-    specification.misfit: _Shape(rows.MISFIT, (*_LABELLED, "state"), results=1),
-}
+from admm_softmax.kernels.compiled import jit
+from admm_softmax.kernels.compiled.arrays import plain
+from admm_softmax.kernels.compiled.folds import room_of, scores_pass, solve_rows
+from admm_softmax.kernels.row_kernel import Outcome, RowKernel
 
 _NO_CODES, _NO_ROWS, _NO_WEIGHTS = np.zeros(0, np.intp), np.zeros((0, 0)), np.zeros(0)
+#: Bytes of a tile of scores, of which a row kernel has some ten: the second-level cache, 512 KB
+#: on Zen 3, should hold them, and the first-level cache a good part of one.
+#: Chosen by size, not measured.
+TILE_BYTES = 32 << 10
+MOST_TILE_ROWS, LEAST_TILE_ROWS = 64, 8
+
+
+class Call(NamedTuple):
+    """A kernel, its row arrays, and what tells those arrays apart."""
+
+    kernel: RowKernel
+    arrays: Sequence[Any]
+    keys: Sequence[Hashable]
 
 
 @dataclass(frozen=True)
 class Program:
-    """Row kernels of one kind ready to run in a compiled pass, with their row inputs.
+    """Calls of one kind of kernel, ready to run in one compiled pass.
 
-    `settings`, `state` and `which` have a row a task; see `folds`.
+    `settings`, `state` and `which` have one row per call; see `folds`.
     """
 
-    code: int
+    twin: int
     settings: Array
     codes: Any
     soft: Array
     weights: Array
     which: Any
-    state: Array
-    #: Columns of R, all tasks together, and of one task's new rows.
+    state: Any
+    #: Columns of R, all calls together, and of one call's new rows.
     n_results: int
     n_new: int
     n_sums: int
+    #: Columns of W and classes of one call: they differ where W has no columns.
+    n_columns: int
+    n_classes: int
+    #: Rows in a tile of scores.
+    tile_rows: int
 
     @classmethod
-    def of(cls, tasks: Sequence[Any], n_classes: int) -> Program:
-        """Look up what the tasks' kernel does; each task has a kernel and its row arrays."""
-        function, _ = specification.function_and_settings(tasks[0].kernel)
-        settings = [specification.function_and_settings(task.kernel)[1] for task in tasks]
-        shape = _SHAPES[function]
-        given = [dict(zip(shape.inputs, task.rows, strict=True)) for task in tasks]
+    def of(cls, calls: Sequence[Call], n_columns: int) -> Program:
+        """Lay out calls whose kernels are of one kind; W has `n_columns` in each."""
+        kernel = calls[0].kernel
+        given = [dict(zip(kernel.inputs, call.arrays, strict=True)) for call in calls]
+        keys = [dict(zip(kernel.inputs, call.keys, strict=True)) for call in calls]
         codes, soft = _split(given[0].get("labels", _NO_CODES))
-        weights, which = _distinct([rows.get("weights", _NO_WEIGHTS) for rows in given])
-        state = _stacked([rows.get("state", _NO_ROWS) for rows in given])
-        width = state.shape[2] if function is specification.hand_over else n_classes
-        results = shape.results if settings[0].get("with_gradient", True) else 1
+        weights, which = _distinct(
+            [rows.get("weights", _NO_WEIGHTS) for rows in given],
+            [key.get("weights") for key in keys],
+        )
+        state = _stacked([rows.get("state", _NO_ROWS) for rows in given], keep=np.float32)
+        K = n_columns or state.shape[2]
         return cls(
-            code=shape.code,
-            settings=np.array(
-                [
-                    (s.get("rho", 1.0), s.get("relaxation", 1.0), s.get("dual_is_zero", False))
-                    for s in settings
-                ],
-                dtype=np.float64,
-            ),
+            twin=jit.load(kernel.load_twin()),
+            settings=np.array([call.kernel.values for call in calls], dtype=np.float64),
             codes=codes,
             soft=soft,
             weights=weights,
             which=which,
             state=state,
-            n_results=len(tasks) * results * width,
-            n_new=shape.new_rows * n_classes,
-            n_sums=shape.sums,
+            n_results=len(calls) * kernel.results * K,
+            n_new=kernel.new_rows * K,
+            n_sums=len(kernel.sums),
+            n_columns=n_columns,
+            n_classes=K,
+            tile_rows=_tile_rows(K),
         )
 
-    @staticmethod
-    def knows(kernel: Callable[..., Any]) -> bool:
-        """Whether this kernel has a compiled twin."""
-        return specification.function_and_settings(kernel)[0] in _SHAPES
+    def new_rows(
+        self, n_rows: int, dtype: Any = np.float64, room: Callable[..., Any] = np.empty
+    ) -> Array:
+        """Room for the new rows, calls × n × columns, of the type of the state."""
+        made: Array = room((len(self.which), n_rows, self.n_new), self.state_dtype(dtype))
+        return made
 
-    def new_rows(self, n_rows: int) -> Array:
-        """Room for the new rows, tasks × n × columns."""
-        return np.empty((len(self.which), n_rows, self.n_new))
+    def state_dtype(self, dtype: Any = np.float64) -> Any:
+        """What state and new rows are stored in: `dtype`, where there are new rows."""
+        return np.dtype(dtype) if self.n_new else self.state.dtype
+
+    def states(self, dtype: Any = np.float64) -> Any:
+        """The state as compiled passes take it: of the type of the new rows."""
+        return self.state.astype(self.state_dtype(dtype), copy=False)
+
+    def room(self) -> tuple[Any, ...]:
+        """What a tile of scores needs; see `folds.room_of`."""
+        n = len(self.which)
+        return room_of(n * self.n_columns, self.n_classes, self.n_results, self.tile_rows)
 
     def sums(self) -> Array:
-        """Zeros to add the sums to, tasks × sums."""
+        """Zeros to add the sums to, calls × sums."""
         return np.zeros((len(self.which), self.n_sums))
 
 
-def run(kernel: Callable[..., Any], scores: Array, *inputs: Any) -> specification.Outcome:
+def run(kernel: RowKernel, scores: Array, *inputs: Any) -> Outcome:
     """Run the compiled twin of a row kernel on a block of scores."""
-    program = Program.of([_Bare(kernel, inputs)], scores.shape[1])
+    program = Program.of([Call(kernel, inputs, range(len(inputs)))], scores.shape[1])
     b = len(scores)
     R, new_rows, sums = np.empty((b, program.n_results)), program.new_rows(b), program.sums()
-    run_rows(
-        program.code, program.settings, np.ascontiguousarray(scores), program.codes,
-        program.soft, program.weights, program.which, program.state, R, new_rows, sums,
+    scores_pass(program.state_dtype())(
+        program.twin, program.room(), program.settings, plain(scores, np.float64),
+        program.codes, program.soft, program.weights, program.which, program.states(), R,
+        new_rows, sums,
     )  # fmt: skip
-    return R if program.n_results else None, (new_rows[0],) if program.n_new else (), sums[0]
-
-
-class _Bare(NamedTuple):
-    kernel: Callable[..., Any]
-    rows: Sequence[Any]
+    return R if program.n_results else None, new_rows[0] if program.n_new else None, sums[0]
 
 
 def zstep(V: Array, labels: Labels, rho: float, Z: Array) -> tuple[Array, Array, Array]:
     """The compiled twin of `admm_softmax.kernels.zstep.zstep`."""
     Z_new, P, steps = np.empty(V.shape), np.empty(V.shape), np.empty(len(V))
     codes, soft = _split(labels)
-    start, target = (np.ascontiguousarray(A, dtype=np.float64) for A in (Z, V))
-    solve_rows(target, codes, soft, rho, start, Z_new, P, steps)
+    start, target = (plain(A, np.float64) for A in (Z, V))
+    _, _, work, lane = room_of(0, V.shape[1], 0, MOST_TILE_ROWS)
+    _solve_rows()(work, lane, target, codes, soft, float(rho), start, Z_new, P, steps)
     return Z_new, P, steps
 
 
 def _split(labels: Labels) -> tuple[Labels, Array]:
     """Codes and soft labels, one of them empty."""
     if labels.ndim == 1:
-        return labels, _NO_ROWS
-    return _NO_CODES, np.ascontiguousarray(labels, dtype=np.float64)
+        return plain(labels, np.intp), _NO_ROWS
+    return _NO_CODES, plain(labels, np.float64)
 
 
-def _distinct(arrays: Sequence[Array]) -> tuple[Array, Any]:
-    """The arrays, each once, as the rows of one; and which of them is whose."""
-    kept = {id(array): array for array in arrays}
+@lru_cache(maxsize=1)
+def _solve_rows() -> Any:
+    return jit.callable_from_python(solve_rows)
+
+
+def _tile_rows(n_classes: int) -> int:
+    """How many rows make a tile of scores: a power of two, by the number of classes."""
+    rows = MOST_TILE_ROWS
+    while rows > LEAST_TILE_ROWS and 8 * rows * n_classes > TILE_BYTES:
+        rows //= 2
+    return rows
+
+
+def _distinct(arrays: Sequence[Array], keys: Sequence[Hashable]) -> tuple[Array, Any]:
+    """The arrays, each once, as the rows of one; and which of them belongs to which call."""
+    kept = dict(zip(keys, arrays, strict=True))
     places = {key: i for i, key in enumerate(kept)}
-    return _stacked(list(kept.values())), np.array([places[id(array)] for array in arrays])
+    return _stacked(list(kept.values())), np.array([places[key] for key in keys])
 
 
-def _stacked(arrays: Sequence[Array]) -> Array:
-    """Arrays of one shape as one, without a copy where there is one only."""
+def _stacked(arrays: Sequence[Any], keep: Any = np.float64) -> Any:
+    """Arrays of one shape as one, without a copy where there is only one.
+
+    They become float64, but for those that are all of the type to keep.
+    """
+    dtype = keep if all(array.dtype == keep for array in arrays) else np.float64
     if len(arrays) == 1:
-        return np.ascontiguousarray(arrays[0], dtype=np.float64)[None]
-    return np.stack(arrays, dtype=np.float64)
+        return plain(arrays[0], dtype)[None]
+    return np.stack(arrays, dtype=dtype)

@@ -1,7 +1,21 @@
 """The row kernels on a tile: twins of `admm_softmax.kernels.rows`, classes down, rows across.
 
-Every kernel is a branch of one function with one signature, so that a pass over X is
-compiled once for all of them.
+All have one signature, so that a pass over X can call any of them ::
+
+    twin(settings, S, C, w, Z, count, work, lane, R, new, sums)
+
+    settings : the kernel's settings, in their declared order
+    S : scores of the tile's rows, K × T; columns from `count` on hold anything finite
+    C : labels, K × T; zero from column `count` on
+    w : weights, T; zero from `count` on
+    Z : the state, K × T; zero from column `count` on
+    work, lane : scratch, WORK × K × T and ROOM × T; below it the row TRUTH, an input
+    R : the result, K × T (or 2K × T); zero from column `count` on
+    new : the new rows, K × T
+    sums : added to, in their declared order
+
+What a kernel does not declare as its input holds anything, and what it does not declare as its
+result is not looked at.
 """
 
 from __future__ import annotations
@@ -9,137 +23,82 @@ from __future__ import annotations
 from math import log
 from typing import Any
 
-import numpy as np
+from numba import types
 
-from admm_softmax.kernels.compiled.jit import compiled
-from admm_softmax.kernels.compiled.zstep import softmax_tile, solve_tile
+from admm_softmax.kernels import rows as declared
+from admm_softmax.kernels.compiled.jit import compiled, separate
+from admm_softmax.kernels.compiled.lanes import (
+    LANES,
+    larger,
+    load,
+    spread,
+    store,
+    sum_lanes,
+    where_above,
+)
+from admm_softmax.kernels.compiled.zstep import (
+    MATRIX,
+    VECTOR,
+    exponentials_below,
+    softmax_tile,
+    solve_tile,
+)
 
-PREDICT, HAND_OVER, EVALUATE, GRADIENT, LINEARISE = 0, 1, 2, 3, 4
-HESSIAN_PRODUCT, WEIGH, START, ADMM, MISFIT = 5, 6, 7, 8, 9
+#: Where each sum is, as the kernels declare it.
+LOSS, ACCURACY = map(declared.evaluate.sums.index, ("loss", "accuracy"))
+CURVATURE = declared.gradient.sums.index("curvature")
+ADMM_CURVATURE, GAP, SIZE_SCORES, SIZE_STATE, NEWTON_STEPS = map(
+    declared.admm.sums.index, ("curvature", "gap", "size_scores", "size_state", "newton_steps")
+)
+#: Scratch that the kernels ask for: so many K × T and so many T.
+WORK, ROOM = 5, 9
+#: The lane of `lane` that holds where each row's largest label is: an input.
+TRUTH = ROOM
 
-#: Scratch that `run_tile` asks for: so many K × T and so many T.
-TILES, LANES = 8, 10
+TWIN = types.void(
+    VECTOR, MATRIX, MATRIX, VECTOR, MATRIX, types.intp, types.float64[:, :, ::1], MATRIX, MATRIX,
+    MATRIX, VECTOR,
+)  # fmt: skip
 
 
-@compiled
-def run_tile(  # noqa: PLR0912  (one branch a kernel)
-    kernel: int, settings: Any, S: Any, first: int, count: int, codes: Any, soft: Any,
-    weights: Any, state: Any, work: Any, lane: Any, R: Any, new_rows: Any, sums: Any,
+@separate(TWIN)
+def predict(
+    settings: Any, S: Any, C: Any, w: Any, Z: Any, count: int, work: Any, lane: Any, R: Any,
+    new: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """Run one row kernel on the rows first ≤ i < first + count, whose scores are S.
-
-    S : scores, K × T. Columns from `count` on hold anything finite.
-    codes, soft, weights, state : the row inputs, by absolute row; empty where not needed
-    work, lane : scratch, TILES × K × T and LANES × T
-    R : the result, K × T (or 2K × T); zero from column `count` on
-    new_rows : the new rows, n × K, or empty
-    sums : added to
-    """
-    K, T = S.shape
-    w = lane[9]
-    for t in range(T):
-        w[t] = weights[first + t] if t < count and len(weights) else 0.0
-    if kernel == PREDICT:
-        store(S, first, count, new_rows)
-    elif kernel == HAND_OVER:
-        for k in range(R.shape[0]):
-            for t in range(T):
-                R[k, t] = state[first + t, k] if t < count else 0.0
-    elif kernel == WEIGH:
-        for k in range(K):
-            for t in range(T):
-                R[k, t] = S[k, t] * w[t]
-    elif kernel == HESSIAN_PRODUCT:
-        _hessian_product(S, first, count, state, work[0], lane[0], w, R)
-    else:
-        C = work[0]
-        label_tile(C, first, count, codes, soft)
-        if kernel == ADMM:
-            _admm(settings, S, C, first, count, state, work, lane, w, R, new_rows, sums)
-        elif kernel == MISFIT:
-            _misfit(settings, S, C, first, count, state, work, lane, w, R)
-        else:
-            P = work[1]
-            softmax_tile(S, P, lane[0], lane[1], lane[2])
-            if kernel == START:
-                for k in range(K):
-                    for t in range(T):
-                        R[k, t] = (C[k, t] - P[k, t]) * w[t]
-                        R[K + k, t] = S[k, t] * w[t]
-                store(S, first, count, new_rows)
-                return
-            _loss_and_accuracy(S, C, lane[0], lane[1], w, sums)
-            if kernel == EVALUATE:
-                return
-            sums[2] += _curvature(P, w)
-            for k in range(K):
-                for t in range(T):
-                    R[k, t] = (P[k, t] - C[k, t]) * w[t]
-            if kernel == LINEARISE:
-                store(P, first, count, new_rows)
+    """The scores themselves."""
+    _copy(S, new)
 
 
-@compiled
-def _admm(
-    settings: Any, S: Any, C: Any, first: int, count: int, state: Any, work: Any, lane: Any,
-    w: Any, R: Any, new_rows: Any, sums: Any,
+@separate(TWIN)
+def hand_over(
+    settings: Any, S: Any, C: Any, w: Any, Z: Any, count: int, work: Any, lane: Any, R: Any,
+    new: Any, sums: Any,
 ) -> None:  # fmt: skip
-    rho, relaxation, dual_is_zero = settings[0], settings[1], settings[2] != 0.0
+    """The state as R."""
+    _copy(Z, R)
+
+
+@separate(TWIN)
+def weigh(
+    settings: Any, S: Any, C: Any, w: Any, Z: Any, count: int, work: Any, lane: Any, R: Any,
+    new: Any, sums: Any,
+) -> None:  # fmt: skip
+    """The scores times the weights."""
     K, T = S.shape
-    P, Z, V, P_new = work[1], work[2], work[3], work[4]
-    softmax_tile(S, P, lane[0], lane[1], lane[2])
-    _loss_and_accuracy(S, C, lane[0], lane[1], w, sums)
-    sums[6] += _curvature(P, w)
-    fetch(state, first, count, Z)
     for k in range(K):
         for t in range(T):
-            V[k, t] = relaxation * S[k, t] + (1.0 - relaxation) * Z[k, t]
-    if R.shape[0] > K:
-        for k in range(K):
-            for t in range(T):
-                R[K + k, t] = (P[k, t] - C[k, t]) * w[t]
-    if not dual_is_zero:
-        softmax_tile(Z, P_new, lane[0], lane[1], lane[2])
-        for k in range(K):
-            for t in range(T):
-                V[k, t] += (P_new[k, t] - C[k, t]) / rho
-    solve_tile(V, C, rho, Z, P_new, not dual_is_zero, count, work[5:8], lane)
-    for k in range(K):
-        for t in range(T):
-            gap = Z[k, t] - S[k, t]
-            sums[2] += w[t] * gap * gap
-            sums[3] += w[t] * S[k, t] * S[k, t]
-            sums[4] += w[t] * Z[k, t] * Z[k, t]
-            R[k, t] = (C[k, t] - P_new[k, t]) * w[t]
-    for t in range(T):
-        sums[5] += w[t] * lane[0, t]
-    store(Z, first, count, new_rows)
+            R[k, t] = S[k, t] * w[t]
 
 
-@compiled
-def _misfit(
-    settings: Any, S: Any, C: Any, first: int, count: int, state: Any, work: Any, lane: Any,
-    w: Any, R: Any,
+@separate(TWIN)
+def hessian_product(
+    settings: Any, S: Any, C: Any, w: Any, Z: Any, count: int, work: Any, lane: Any, R: Any,
+    new: Any, sums: Any,
 ) -> None:  # fmt: skip
-    rho, dual_is_zero = settings[0], settings[2] != 0.0
+    """R = w (diag(p) − ppᵀ) s, P being the state, Z."""
     K, T = S.shape
-    P, Z = work[1], work[2]
-    fetch(state, first, count, Z)
-    softmax_tile(Z, P, lane[0], lane[1], lane[2])
-    for k in range(K):
-        for t in range(T):
-            r = rho * (Z[k, t] - S[k, t])
-            if not dual_is_zero:
-                r -= P[k, t] - C[k, t]
-            R[k, t] = r * w[t]
-
-
-@compiled
-def _hessian_product(
-    S: Any, first: int, count: int, state: Any, P: Any, inner: Any, w: Any, R: Any
-) -> None:
-    K, T = S.shape
-    fetch(state, first, count, P)
+    P, inner = Z, lane[0]
     for t in range(T):
         inner[t] = 0.0
     for k in range(K):
@@ -150,73 +109,162 @@ def _hessian_product(
             R[k, t] = P[k, t] * (S[k, t] - inner[t]) * w[t]
 
 
-@compiled
-def _loss_and_accuracy(S: Any, C: Any, top: Any, total: Any, w: Any, sums: Any) -> None:
-    """Add Σ w (logsumexp(s) − c·s) and Σ w [the largest score is at the largest label]."""
+@separate(TWIN)
+def evaluate(
+    settings: Any, S: Any, C: Any, w: Any, Z: Any, count: int, work: Any, lane: Any, R: Any,
+    new: Any, sums: Any,
+) -> None:  # fmt: skip
+    """Loss and accuracy."""
+    _softmax_and_loss(S, C, w, work[0], lane, sums)
+
+
+@separate(TWIN)
+def gradient(
+    settings: Any, S: Any, C: Any, w: Any, Z: Any, count: int, work: Any, lane: Any, R: Any,
+    new: Any, sums: Any,
+) -> None:  # fmt: skip
+    """R = w (P − C), with loss, accuracy and curvature."""
+    _linearise(S, C, w, work[0], lane, R, sums)
+
+
+@separate(TWIN)
+def linearise(
+    settings: Any, S: Any, C: Any, w: Any, Z: Any, count: int, work: Any, lane: Any, R: Any,
+    new: Any, sums: Any,
+) -> None:  # fmt: skip
+    """As `gradient`, and keeps P."""
+    _linearise(S, C, w, new, lane, R, sums)
+
+
+@separate(types.void(MATRIX, MATRIX, VECTOR, MATRIX, MATRIX, MATRIX, VECTOR))
+def _linearise(S: Any, C: Any, w: Any, P: Any, lane: Any, R: Any, sums: Any) -> None:
+    """R = w (P − C), with loss, accuracy and curvature, and P itself."""
+    _softmax_and_loss(S, C, w, P, lane, sums)
+    sums[CURVATURE] += _weigh_difference(P, C, w, lane[2], R)
+
+
+@separate(TWIN)
+def start(
+    settings: Any, S: Any, C: Any, w: Any, Z: Any, count: int, work: Any, lane: Any, R: Any,
+    new: Any, sums: Any,
+) -> None:  # fmt: skip
+    """[w (C − P), w S], and keeps S."""
     K, T = S.shape
-    loss, accuracy = 0.0, 0.0
-    for t in range(T):
-        if w[t] != 0.0:
-            of_label, best, truth = 0.0, 0, 0
-            for k in range(K):
-                of_label += C[k, t] * S[k, t]
-                if S[k, t] > S[best, t]:
-                    best = k
-                if C[k, t] > C[truth, t]:
-                    truth = k
-            loss += w[t] * (log(total[t]) + top[t] - of_label)
-            accuracy += w[t] * (best == truth)
-    sums[0] += loss
-    sums[1] += accuracy
-
-
-@compiled
-def _curvature(P: Any, w: Any) -> float:
-    K, T = P.shape
-    total = 0.0
-    for t in range(T):
-        total += w[t]
+    P = work[0]
+    softmax_tile(S, P, lane[0], lane[1], lane[2])
     for k in range(K):
         for t in range(T):
-            total -= w[t] * P[k, t] * P[k, t]
-    curvature: float = total / K
+            R[k, t] = (C[k, t] - P[k, t]) * w[t]
+            R[K + k, t] = S[k, t] * w[t]
+    _copy(S, new)
+
+
+@separate(TWIN)
+def admm(
+    settings: Any, S: Any, C: Any, w: Any, Z: Any, count: int, work: Any, lane: Any, R: Any,
+    new: Any, sums: Any,
+) -> None:  # fmt: skip
+    """Relaxation, z-step and dual update; the gradient too where R has room for it."""
+    rho, relaxation, dual_is_zero = settings[0], settings[1], settings[2] != 0.0
+    K, T = S.shape
+    P, V, Z_new = work[0], work[1], new
+    _softmax_and_loss(S, C, w, P, lane, sums)
+    sums[ADMM_CURVATURE] += _weigh_difference(P, C, w, lane[2], R[R.shape[0] - K :])
+    for k in range(K):
+        for t in range(T):
+            V[k, t] = relaxation * S[k, t] + (1.0 - relaxation) * Z[k, t]
+    if not dual_is_zero:
+        softmax_tile(Z, P, lane[0], lane[1], lane[2])
+        for k in range(K):
+            for t in range(T):
+                V[k, t] += (P[k, t] - C[k, t]) / rho
+    _copy(Z, Z_new)
+    solve_tile(V, C, rho, Z_new, P, not dual_is_zero, count, work[2:5], lane)
+    gap, size_scores, size_state = 0.0, 0.0, 0.0
+    for k in range(K):
+        for t in range(T):
+            s, z = S[k, t], Z_new[k, t]
+            gap += w[t] * (z - s) * (z - s)
+            size_scores += w[t] * s * s
+            size_state += w[t] * z * z
+            R[k, t] = (C[k, t] - P[k, t]) * w[t]
+    sums[GAP] += gap
+    sums[SIZE_SCORES] += size_scores
+    sums[SIZE_STATE] += size_state
+    for t in range(T):
+        sums[NEWTON_STEPS] += w[t] * lane[0, t]
+
+
+@separate(TWIN)
+def misfit(
+    settings: Any, S: Any, C: Any, w: Any, Z: Any, count: int, work: Any, lane: Any, R: Any,
+    new: Any, sums: Any,
+) -> None:  # fmt: skip
+    """R = w ρ (Z + U − S), Z being the state."""
+    rho, dual_is_zero = settings[0], settings[1] != 0.0
+    K, T = S.shape
+    P = work[0]
+    softmax_tile(Z, P, lane[0], lane[1], lane[2])
+    for k in range(K):
+        for t in range(T):
+            r = rho * (Z[k, t] - S[k, t])
+            if not dual_is_zero:
+                r -= P[k, t] - C[k, t]
+            R[k, t] = r * w[t]
+
+
+@compiled
+def _copy(tile: Any, out: Any) -> None:
+    K, T = tile.shape
+    for k in range(K):
+        for t in range(T):
+            out[k, t] = tile[k, t]
+
+
+@separate(types.float64(MATRIX, MATRIX, VECTOR, VECTOR, MATRIX))
+def _weigh_difference(P: Any, C: Any, w: Any, inverse: Any, R: Any) -> float:
+    """P times the inverse of its sums, and R = w (P − C) of that.
+
+    Returns the mean curvature, Σ w p(1−p) / K.
+    """
+    K, T = P.shape
+    total = spread(0.0)
+    for t in range(0, T, LANES):
+        weight, factor, squares = load(w, 0, t), load(inverse, 0, t), spread(0.0)
+        for k in range(K):
+            p = load(P, k, t) * factor
+            store(p, P, k, t)
+            squares = squares + p * p
+            store((p - load(C, k, t)) * weight, R, k, t)
+        total = total + weight * (1.0 - squares)
+    curvature: float = sum_lanes(total) / K
     return curvature
 
 
-@compiled
-def label_tile(C: Any, first: int, count: int, codes: Any, soft: Any) -> None:
-    """C as a tile, from codes or from soft labels."""
-    if len(codes):
-        C[:] = 0.0
-        for t in range(count):
-            C[codes[first + t], t] = 1.0
-    else:
-        fetch(soft, first, count, C)
+@separate(types.void(MATRIX, MATRIX, VECTOR, MATRIX, MATRIX, VECTOR))
+def _softmax_and_loss(S: Any, C: Any, w: Any, P: Any, lane: Any, sums: Any) -> None:
+    """P = exp(s − top), and into lanes 0 to 2 what `exponentials` finds.
 
-
-@compiled
-def fetch(rows: Any, first: int, count: int, tile: Any) -> None:
-    """Rows into a tile, zeros beyond."""
-    K, T = tile.shape
-    block = rows[first : first + count]
-    for t in range(count):
-        for k in range(K):
-            tile[k, t] = block[t, k]
-    for k in range(K):
-        for t in range(count, T):
-            tile[k, t] = 0.0
-
-
-@compiled
-def store(tile: Any, first: int, count: int, rows: Any) -> None:
-    """A tile into rows."""
-    block = rows[first : first + count]
-    for t in range(count):
-        for k in range(tile.shape[0]):
-            block[t, k] = tile[k, t]
-
-
-@compiled
-def scratch(n_classes: int, width: int) -> Any:
-    """What `run_tile` works in."""
-    return np.zeros((TILES, n_classes, width)), np.zeros((LANES, width))
+    Adds Σ w (logsumexp(s) − c·s) and Σ w [the largest score is at the largest label].
+    """
+    K, T = S.shape
+    of_label, best, truth = lane[3], lane[4], lane[TRUTH]
+    for t in range(0, T, LANES):
+        top, first = load(S, 0, t), spread(0.0)
+        product = top * load(C, 0, t)
+        for k in range(1, K):
+            s = load(S, k, t)
+            product = product + s * load(C, k, t)
+            first = where_above(s, top, float(k), first)
+            top = larger(s, top)
+        store(top, lane, 0, t)
+        store(product, lane, 3, t)
+        store(first, lane, 4, t)
+    exponentials_below(S, P, lane[0], lane[1], lane[2])
+    loss, accuracy = 0.0, 0.0
+    for t in range(T):
+        if w[t] != 0.0:
+            loss += w[t] * (log(lane[1, t]) + lane[0, t] - of_label[t])
+            accuracy += w[t] * (best[t] == truth[t])
+    sums[LOSS] += loss
+    sums[ACCURACY] += accuracy

@@ -1,282 +1,342 @@
-"""Register tiles of the two thin products, X W and Xᵀ R, written as LLVM vectors.
+"""Register tiles of the products X W, Xᵀ R and sparse rows times M, written as LLVM vectors.
 
-BLAS is made for fat matrices; with ten columns it leaves four fifths of the machine
-idle. These two tiles keep a few rows × a few classes in registers and stream along the
-columns of X, a vector at a time, so that the products run at the speed at which X
-arrives. A compiler left to itself finds neither the tile nor the full width of the
-registers, hence the explicit vectors.
+BLAS is made for fat matrices; with ten columns it leaves four fifths of the machine idle. The
+dense tiles keep a few rows × a few classes in registers, so that both products run at the
+speed at which X arrives. A compiler left to itself finds neither the tile nor the full width
+of the registers, hence the explicit vectors.
 
-Operands that belong to us (Wᵀ, and the sum Gᵀ) begin where a vector register would and
-are padded with zeros to whole vectors. X is not ours: where its rows begin `lead` entries
-after such a place, all columns are counted from there, so that every vector is aligned,
-and the first and the last vector of a row are read under a mask.
+X is given by the address of its first entry and the bytes between its rows. Whole vectors are
+read, wherever they begin: `thin` copies columns that do not fill one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
-_FEATURES = binding.get_host_cpu_features()
-
-#: Bytes in a vector register, and rows and classes in a tile that 32 or 16 registers hold.
-VECTOR_BYTES = 64 if _FEATURES.get("avx512f") else 32 if _FEATURES.get("avx2") else 16
-ROWS, MOST_CLASSES = (4, 5) if VECTOR_BYTES == 64 else (2, 4)
+from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
 
 _INT32 = ir.IntType(32)
+_DOUBLE = ir.DoubleType()
+_BYTES = ir.IntType(8).as_pointer()
+_FOUR_DOUBLES = ir.VectorType(_DOUBLE, 4)
 _CONTRACT = ("contract",)
+I = types.intp  # noqa: E741
+
+#: Bytes in a line of the cache.
+LINE = 64
+#: Vectors of columns that a tile of a sparse product may have.
+GATHERED = (1, 2, 4)
 
 
 class _Emitter:
-    """Emits a tile's instructions: pointers, vector loads and fused multiply-adds."""
+    """Emits a tile's instructions: pointers, loops, vector loads and fused multiply-adds.
 
-    def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any) -> None:
+    `scalar` is what the vectors are made of, `lanes` of them in each.
+    """
+
+    def __init__(
+        self, context: Any, builder: Any, signature: Any, arguments: Any, scalar: Any
+    ) -> None:
         self.context, self.builder = context, builder
         self.types, self.arguments = signature.args, arguments
-        self.scalar = context.get_value_type(signature.args[0].dtype)
-        self.itemsize = context.get_abi_sizeof(self.scalar)
-        self.lanes = VECTOR_BYTES // self.itemsize
-        self.vector = ir.VectorType(self.scalar, self.lanes)
         self.index = context.get_value_type(types.intp)
+        self.scalar, self.lanes = scalar, VECTOR_BYTES // context.get_abi_sizeof(scalar)
+        self.vector = ir.VectorType(scalar, self.lanes)
         self.zeros = ir.Constant(self.vector, [0.0] * self.lanes)
 
     def number(self, value: int) -> Any:
         return ir.Constant(self.index, value)
 
-    def offset(self, index: Any, by: int) -> Any:
-        return self.builder.add(index, self.number(by))
+    def at(self, address: Any, row: Any, row_bytes: Any) -> Any:
+        """The pointer to the scalars of a row of X, which begins at an address."""
+        address = self.builder.add(address, self.builder.mul(row, row_bytes))
+        return self.builder.inttoptr(address, self.scalar.as_pointer())
 
-    def at_most(self, index: Any, limit: Any) -> Any:
-        inside = self.builder.icmp_signed("<", index, limit)
-        return self.builder.select(inside, index, limit)
+    def entry(self, which: int, *place: Any) -> Any:
+        """The pointer to an entry of an array among the arguments."""
+        kind = self.types[which]
+        array = self.context.make_array(kind)(self.context, self.builder, self.arguments[which])
+        return cgutils.get_item_pointer(self.context, self.builder, kind, array, place)
 
-    def pointer(self, argument: int, i: Any, j: Any) -> Any:
-        kind = self.types[argument]
-        array = self.context.make_array(kind)(self.context, self.builder, self.arguments[argument])
-        return cgutils.get_item_pointer(self.context, self.builder, kind, array, [i, j])
+    def load(self, base: Any, j: Any, scalar: Any = None) -> Any:
+        """A vector from entry j on, of this kind of scalar, wherever it begins."""
+        scalar = scalar or self.scalar
+        kind = ir.VectorType(scalar, self.lanes).as_pointer()
+        value = self.builder.load(self.builder.bitcast(self.builder.gep(base, [j]), kind))
+        value.align = self.context.get_abi_sizeof(scalar)
+        return value
 
-    def _at(self, base: Any, j: Any) -> Any:
-        return self.builder.bitcast(self.builder.gep(base, [j]), self.vector.as_pointer())
-
-    def load(self, base: Any, j: Any, mask: Any = None) -> Any:
-        if mask is None:
-            value = self.builder.load(self._at(base, j))
-            value.align = self.itemsize
-            return value
-        name = f"llvm.masked.load.v{self.lanes}f{8 * self.itemsize}.p0"
-        kind = ir.FunctionType(
-            self.vector, [self.vector.as_pointer(), _INT32, mask.type, self.vector]
-        )
-        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
-        align = ir.Constant(_INT32, self.itemsize)
-        return self.builder.call(function, [self._at(base, j), align, mask, self.zeros])
+    def fetch(self, base: Any, ahead: Any, n_bytes: int) -> None:
+        """Ask for the cache lines that begin so far ahead, which need not exist."""
+        base = self.builder.gep(self.builder.bitcast(base, _BYTES), [ahead])
+        kind = ir.FunctionType(ir.VoidType(), [_BYTES, _INT32, _INT32, _INT32])
+        function = self.builder.module.declare_intrinsic("llvm.prefetch", (_BYTES,), kind)
+        numbers = [ir.Constant(_INT32, number) for number in (0, 3, 1)]  # to read, near, data
+        for place in range(0, n_bytes, LINE):
+            line = self.builder.gep(base, [self.number(place)])
+            self.builder.call(function, [line, *numbers])
 
     def store(self, value: Any, base: Any, j: Any) -> None:
-        self.builder.store(value, self._at(base, j)).align = self.itemsize
+        place = self.builder.bitcast(self.builder.gep(base, [j]), self.vector.as_pointer())
+        self.builder.store(value, place).align = self.context.get_abi_sizeof(self.scalar)
 
-    def spread(self, scalar: Any, vector: Any = None) -> Any:
+    def spread(self, scalar: Any) -> Any:
         """The same scalar in every lane."""
-        vector = vector or self.vector
-        nothing = ir.Constant(vector, ir.Undefined)
+        nothing = ir.Constant(self.vector, ir.Undefined)
         first = self.builder.insert_element(nothing, scalar, ir.Constant(_INT32, 0))
         pattern = ir.Constant(ir.VectorType(_INT32, self.lanes), [0] * self.lanes)
         return self.builder.shuffle_vector(first, nothing, pattern)
 
-    def multiply_add(self, x: Any, y: Any, total: Any) -> Any:
+    def widened(self, value: Any, kind: Any) -> Any:
+        return value if value.type == kind else self.builder.fpext(value, kind)
+
+    def sums(self, count: int) -> list[Any]:
+        """So many vectors of zeros to add to; they stay in registers."""
+        return [cgutils.alloca_once_value(self.builder, self.zeros) for _ in range(count)]
+
+    def add_product(self, total: Any, x: Any, y: Any) -> None:
         product = self.builder.fmul(x, y, flags=_CONTRACT)
-        return self.builder.fadd(total, product, flags=_CONTRACT)
+        new = self.builder.fadd(self.builder.load(total), product, flags=_CONTRACT)
+        self.builder.store(new, total)
 
-    def sum_lanes(self, vector: Any) -> Any:
-        name = f"llvm.vector.reduce.fadd.v{self.lanes}f{8 * self.itemsize}"
-        kind = ir.FunctionType(self.scalar, [self.scalar, self.vector])
-        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
-        zero = ir.Constant(self.scalar, 0.0)
-        return self.builder.call(function, [zero, vector], fastmath=("reassoc",))
+    def shuffled(self, x: Any, y: Any, places: list[int]) -> Any:
+        """The entries of [x, y] at these places."""
+        pattern = ir.Constant(ir.VectorType(_INT32, len(places)), places)
+        return self.builder.shuffle_vector(x, y, pattern)
 
-    def along(self, start: Any, stop: Any, lead: Any, step: Callable[[Any, Any], None]) -> None:
-        """Emit `step(j, mask)` for every vector of columns from `start`.
+    def sums_of_lanes(self, vectors: list[Any]) -> Any:
+        """The sums of four vectors' lanes, as one vector of four.
 
-        Columns before `lead` and from `stop` on are masked out; only the first and the
-        last vector can have any.
+        Within each 128 bits, [x₀ x₁ x₂ x₃] and [y₀ y₁ y₂ y₃] become [x₀+x₂ x₁+x₃ y₀+y₂ y₁+y₃],
+        then that and its like from two other vectors [x y z w]; doubles take the second step
+        only. Units of 128 bits are added up last. A third of the instructions of four sums.
         """
-        builder, lanes, zero = self.builder, self.number(self.lanes), self.number(0)
-        is_led = builder.icmp_signed("<", start, lead)
-        with builder.if_then(is_led):
-            step(start, self._inside(start, lead, stop))
-        first = builder.select(is_led, builder.add(start, lanes), start)
-        left = builder.srem(builder.sub(stop, first), lanes)
-        whole = builder.sub(stop, left)
-        with cgutils.for_range_slice(builder, first, whole, lanes, self.index) as (j, _):
-            step(j, None)
-        with builder.if_then(builder.icmp_signed(">", left, zero)):
-            step(whole, self._inside(whole, whole, stop))
+        unit = 16 // self.context.get_abi_sizeof(self.scalar)
+        while unit > 1 and len(vectors) > 1:
+            vectors = [self._paired(x, y, unit) for x, y in zip(*[iter(vectors)] * 2, strict=True)]
+            unit //= 2
+        halves = [self._halved(vector, 4 // len(vectors)) for vector in vectors]
+        return halves[0] if len(halves) == 1 else self.shuffled(halves[0], halves[1], [0, 1, 2, 3])
 
-    def _inside(self, j: Any, low: Any, high: Any) -> Any:
-        """The mask of the lanes j, j + 1, … that lie in low ≤ · < high."""
-        indices = ir.VectorType(self.index, self.lanes)
-        counted = ir.Constant(indices, list(range(self.lanes)))
-        column = self.builder.add(self.spread(j, indices), counted)
-        above = self.builder.icmp_signed(">=", column, self.spread(low, indices))
-        below = self.builder.icmp_signed("<", column, self.spread(high, indices))
-        return self.builder.and_(above, below)
+    def _paired(self, x: Any, y: Any, unit: int) -> Any:
+        """Half as many sums of x and y each, side by side within 128 bits."""
+        n, size, half = self.lanes, 16 // self.context.get_abi_sizeof(self.scalar), unit // 2
+        low, high = [], []
+        for i in range(0, n, size):
+            starts = [v + i + part for v in (0, n) for part in range(0, size, unit)]
+            low += [start + k for start in starts for k in range(half)]
+            high += [start + half + k for start in starts for k in range(half)]
+        return self.builder.fadd(self.shuffled(x, y, low), self.shuffled(x, y, high))
 
-    def x_rows(self, i: Any, last: Any, lead: Any) -> list[Any]:
-        """Where the tile's rows of X begin, `lead` columns early; rows stop at the last."""
-        back = self.builder.neg(lead)
-        rows = [self.at_most(self.offset(i, r), last) for r in range(ROWS)]
-        return [self.builder.gep(self.pointer(0, row, self.number(0)), [back]) for row in rows]
+    def _halved(self, vector: Any, length: int) -> Any:
+        """The upper half added to the lower, until so many entries are left."""
+        while vector.type.count > length:
+            n = vector.type.count // 2
+            low = self.shuffled(vector, vector, list(range(n)))
+            vector = self.builder.fadd(low, self.shuffled(vector, vector, list(range(n, 2 * n))))
+        return vector
+
+    @contextmanager
+    def loop(self, start: Any, stop: Any, step: int = 1) -> Iterator[Any]:
+        by = self.number(step)
+        with cgutils.for_range_slice(self.builder, start, stop, by, self.index) as (i, _):
+            yield i
 
 
-def _product_tile(n_classes: int) -> Any:
-    """Tile of X W: S[k + c, s + r] += Σ_j X[i + r, j − lead] Wt[k + c, j] over j0 ≤ j < j1.
+def _by_size(builder: Any, size: Any, sizes: tuple[int, ...], emit: Callable[[int], None]) -> None:
+    """Emit a tile of each of these sizes, of which the right one is run."""
+    for one in sizes:
+        with builder.if_then(builder.icmp_signed("==", size, ir.Constant(size.type, one))):
+            emit(one)
 
-    Rows beyond `last` repeat it, so that the end of X needs no tile of its own.
+
+@intrinsic  # type: ignore[untyped-decorator]
+def product_tile(typing: Any, size: Any, x: Any, row_bytes: Any, last: Any, count: Any, Wt: Any,
+                 k: Any, first: Any, S: Any, place: Any, T: Any) -> Any:  # fmt: skip
+    """Tile of X W: S.flat[place + c T + r] += Σ_j X[r, j] Wt[k + c, first + j] over 0 ≤ j < count.
+
+    For c < size classes and all rows r of a tile, of which those after `last` repeat it.
+    `count` is a multiple of a vector; S holds doubles.
     """
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def tile(typing: Any, X: Any, i: Any, last: Any, lead: Any, Wt: Any, k: Any, j0: Any, j1: Any,
-             S: Any, s: Any) -> Any:  # fmt: skip
-        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            e = _Emitter(context, builder, signature, arguments)
-            _, i, last, lead, _, k, j0, j1, _, s = arguments
-            zero = e.number(0)
-            x_rows = e.x_rows(i, last, lead)
-            w_rows = [e.pointer(4, e.offset(k, c), zero) for c in range(n_classes)]
-            totals = [[cgutils.alloca_once_value(builder, e.zeros) for _ in w_rows] for _ in x_rows]
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        size, x, row_bytes, last, count, _, k, first, _, place, T = arguments
+        e = _Emitter(context, builder, signature, arguments, context.get_value_type(Wt.dtype))
+        x_rows = []
+        for r in range(TILES.rows):
+            inside = builder.icmp_signed("<", e.number(r), last)
+            x_rows.append(e.at(x, builder.select(inside, e.number(r), last), row_bytes))
+        scores = e.entry(8, *[e.number(0)] * S.ndim)
 
-            def step(j: Any, mask: Any) -> None:
-                x = [e.load(row, j, mask) for row in x_rows]
-                for c, w_row in enumerate(w_rows):
-                    w = e.load(w_row, j)
-                    for r, x_r in enumerate(x):
-                        total = totals[r][c]
-                        builder.store(e.multiply_add(x_r, w, builder.load(total)), total)
+        def emit_size(n_classes: int) -> None:
+            classes = [builder.add(k, e.number(c)) for c in range(n_classes)]
+            w_rows = [e.entry(5, row, first) for row in classes]
+            totals = [e.sums(n_classes) for _ in x_rows]
+            with e.loop(e.number(0), count, e.lanes) as j:
+                vectors = [e.load(row, j) for row in w_rows]
+                for of_row, x_row in zip(totals, x_rows, strict=True):
+                    x_vector = e.load(x_row, j)
+                    for total, w in zip(of_row, vectors, strict=True):
+                        e.add_product(total, x_vector, w)
+            for c in range(n_classes):
+                parts = e.sums_of_lanes([builder.load(of_row[c]) for of_row in totals])
+                entry = builder.gep(scores, [builder.add(place, builder.mul(T, e.number(c)))])
+                entry = builder.bitcast(entry, _FOUR_DOUBLES.as_pointer())
+                old = builder.load(entry)
+                old.align = 8
+                new = builder.fadd(old, e.widened(parts, _FOUR_DOUBLES))
+                builder.store(new, entry).align = 8
 
-            e.along(j0, j1, lead, step)
-            wide = ir.DoubleType()
-            for r in range(ROWS):
-                for c in range(n_classes):
-                    part = e.sum_lanes(builder.load(totals[r][c]))
-                    if part.type != wide:
-                        part = builder.fpext(part, wide)
-                    place = e.pointer(8, e.offset(k, c), e.offset(s, r))
-                    builder.store(builder.fadd(builder.load(place), part), place)
-            return context.get_dummy_value()
+        _by_size(builder, size, tuple(range(1, TILES.classes + 1)), emit_size)
+        return context.get_dummy_value()
 
-        I = types.intp  # noqa: E741
-        return types.void(X, I, I, I, Wt, I, I, I, S, I), emit
-
-    return tile
+    return types.void(I, I, I, I, I, Wt, I, I, S, I, I), emit
 
 
-def _transpose_tile(n_classes: int) -> Any:
-    """Tile of (Xᵀ R)ᵀ: Gt[k + c, j] += Σ_r R[k + c, s + r] X[i + r, j − lead], j0 ≤ j < j1."""
+@intrinsic  # type: ignore[untyped-decorator]
+def fetch_ahead(typing: Any, x: Any, row_bytes: Any, n_lines: Any) -> Any:
+    """Ask for so many cache lines of each of a tile's rows, from the address x on.
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def tile(typing: Any, X: Any, i: Any, last: Any, lead: Any, R: Any, s: Any, Gt: Any, k: Any,
-             j0: Any, j1: Any) -> Any:  # fmt: skip
-        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            e = _Emitter(context, builder, signature, arguments)
-            _, i, last, lead, _, s, _, k, j0, j1 = arguments
-            zero = e.number(0)
-            x_rows = e.x_rows(i, last, lead)
-            g_rows = [e.pointer(6, e.offset(k, c), zero) for c in range(n_classes)]
-            factors = [
-                [
-                    e.spread(builder.load(e.pointer(4, e.offset(k, c), e.offset(s, r))))
-                    for c in range(n_classes)
-                ]
-                for r in range(ROWS)
-            ]
+    They need not exist; what is asked for arrives while something else is computed.
+    """
 
-            def step(j: Any, mask: Any) -> None:
-                totals = [e.load(row, j) for row in g_rows]
-                for row, factor in zip(x_rows, factors, strict=True):
-                    x = e.load(row, j, mask)
-                    totals = [e.multiply_add(x, f, t) for f, t in zip(factor, totals, strict=True)]
-                for total, row in zip(totals, g_rows, strict=True):
-                    e.store(total, row, j)
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        x, row_bytes, n_lines = arguments
+        e = _Emitter(context, builder, signature, arguments, ir.FloatType())
+        with e.loop(e.number(0), n_lines) as i:
+            line = builder.mul(i, e.number(LINE))
+            for r in range(TILES.rows):
+                e.fetch(e.at(x, e.number(r), row_bytes), line, LINE)
+        return context.get_dummy_value()
 
-            e.along(j0, j1, lead, step)
-            return context.get_dummy_value()
-
-        I = types.intp  # noqa: E741
-        return types.void(X, I, I, I, R, I, Gt, I, I, I), emit
-
-    return tile
+    return types.void(I, I, I), emit
 
 
-def _gather_tile(n_vectors: int) -> Any:
+@intrinsic  # type: ignore[untyped-decorator]
+def transpose_tile(typing: Any, size: Any, x: Any, row_bytes: Any, ahead: Any, count: Any, R: Any,
+                   place: Any, step: Any, Gt: Any, k: Any, j: Any) -> Any:  # fmt: skip
+    """Tile of (Xᵀ R)ᵀ: Gt[k + c, j + ·] += Σ_t R[place + c step + t] X[t, ·] over 0 ≤ t < count.
+
+    For c < size columns of R, a flat array, and `TILES.vectors` vectors of columns of X, which
+    begin at x. Meanwhile the cache fetches what lies so many bytes `ahead` of them.
+    """
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        size, x, row_bytes, ahead, count, _, place, step, _, k, j = arguments
+        e = _Emitter(context, builder, signature, arguments, context.get_value_type(Gt.dtype))
+        starts = [e.number(v * e.lanes) for v in range(TILES.vectors)]
+        # LLVM would unroll the loop over the rows, and spill sums that just fit.
+        builder.function.attributes.add("optsize")
+
+        def emit_size(n_columns: int) -> None:
+            totals = [e.sums(TILES.vectors) for _ in range(n_columns)]
+            offsets = [builder.mul(step, e.number(c)) for c in range(n_columns)]
+            factors = [e.entry(5, builder.add(place, offset)) for offset in offsets]
+            with e.loop(e.number(0), count) as t:
+                row = e.at(x, t, row_bytes)
+                e.fetch(row, ahead, TILES.vectors * VECTOR_BYTES)
+                spread = [e.spread(builder.load(builder.gep(f, [t]))) for f in factors]
+                for v, start in enumerate(starts):
+                    vector = e.load(row, start)
+                    for c, factor in enumerate(spread):
+                        e.add_product(totals[c][v], vector, factor)
+            for c in range(n_columns):
+                out = e.entry(8, builder.add(k, e.number(c)), j)
+                for total, start in zip(totals[c], starts, strict=True):
+                    e.store(builder.fadd(e.load(out, start), builder.load(total)), out, start)
+
+        _by_size(builder, size, tuple(range(1, TILES.columns + 1)), emit_size)
+        return context.get_dummy_value()
+
+    return types.void(I, I, I, I, I, R, I, I, Gt, I, I), emit
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def copy_panel(typing: Any, x: Any, row_bytes: Any, count: Any, out: Any) -> Any:
+    """out[t] = the `TILES.vectors` vectors of columns of X that begin at x, for t < count."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        x, row_bytes, count, _ = arguments
+        e = _Emitter(context, builder, signature, arguments, context.get_value_type(out.dtype))
+        with e.loop(e.number(0), count) as t:
+            row, place = e.at(x, t, row_bytes), e.entry(3, t, e.number(0))
+            for v in range(TILES.vectors):
+                e.store(e.load(row, e.number(v * e.lanes)), place, e.number(v * e.lanes))
+        return context.get_dummy_value()
+
+    return types.void(I, I, I, out), emit
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def gather_tile(typing: Any, size: Any, data: Any, indices: Any, start: Any, stop: Any, M: Any,
+                k: Any, out: Any, i: Any) -> Any:  # fmt: skip
     """Tile of a sparse row times a dense M: out[i, k + ·] = Σ_e data[e] M[indices[e], k + ·].
 
-    Over the entries start ≤ e < stop, for `n_vectors` vectors of columns from k. M's rows
-    are whole vectors; sums are in double, in registers until the row ends.
+    Over the entries start ≤ e < stop, for `size` vectors of columns from k. M's rows are
+    whole vectors; sums are in double, in registers until the row ends.
     """
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def tile(typing: Any, data: Any, indices: Any, start: Any, stop: Any, M: Any, k: Any,
-             out: Any, i: Any) -> Any:  # fmt: skip
-        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            _, _, start, stop, _, k, _, i = arguments
-            index = context.get_value_type(types.intp)
-            lanes = VECTOR_BYTES // 8
-            wide = ir.VectorType(ir.DoubleType(), lanes)
-            stored = context.get_value_type(signature.args[4].dtype)
-            narrow = ir.VectorType(stored, lanes)
-            size = context.get_abi_sizeof(stored)
-            nothing = ir.Constant(wide, ir.Undefined)
-            pattern = ir.Constant(ir.VectorType(_INT32, lanes), [0] * lanes)
-            zeros = ir.Constant(wide, [0.0] * lanes)
-            totals = [cgutils.alloca_once_value(builder, zeros) for _ in range(n_vectors)]
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        size, _, _, start, stop, _, k, _, i = arguments
+        e = _Emitter(context, builder, signature, arguments, _DOUBLE)
+        stored = context.get_value_type(M.dtype)
 
-            def array(argument: int) -> Any:
-                kind = signature.args[argument]
-                return kind, context.make_array(kind)(context, builder, arguments[argument])
+        def emit_size(n_vectors: int) -> None:
+            places = [e.number(v * e.lanes) for v in range(n_vectors)]
+            totals = e.sums(n_vectors)
+            with e.loop(start, stop) as entry:
+                factor = e.spread(e.widened(builder.load(e.entry(1, entry)), _DOUBLE))
+                row = builder.load(e.entry(2, entry))
+                if row.type != e.index:
+                    row = builder.sext(row, e.index)
+                base = e.entry(5, row, k)
+                for place, total in zip(places, totals, strict=True):
+                    e.add_product(total, factor, e.widened(e.load(base, place, stored), e.vector))
+            base = e.entry(7, i, k)
+            for place, total in zip(places, totals, strict=True):
+                e.store(builder.load(total), base, place)
 
-            def pointer(argument: int, *place: Any) -> Any:
-                kind, a = array(argument)
-                return cgutils.get_item_pointer(context, builder, kind, a, place)
+        _by_size(builder, size, GATHERED, emit_size)
+        return context.get_dummy_value()
 
-            step = ir.Constant(index, 1)
-            with cgutils.for_range_slice(builder, start, stop, step, index) as (e, _):
-                x = builder.load(pointer(0, e))
-                if x.type != ir.DoubleType():
-                    x = builder.fpext(x, ir.DoubleType())
-                first = builder.insert_element(nothing, x, ir.Constant(_INT32, 0))
-                x = builder.shuffle_vector(first, nothing, pattern)
-                row = builder.load(pointer(1, e))
-                if row.type != index:
-                    row = builder.sext(row, index)
-                base = pointer(4, row, k)
-                for v, total in enumerate(totals):
-                    at = builder.gep(base, [ir.Constant(index, v * lanes)])
-                    m = builder.load(builder.bitcast(at, narrow.as_pointer()))
-                    m.align = size
-                    if stored != ir.DoubleType():
-                        m = builder.fpext(m, wide)
-                    product = builder.fmul(x, m, flags=_CONTRACT)
-                    new = builder.fadd(builder.load(total), product, flags=_CONTRACT)
-                    builder.store(new, total)
-            base = pointer(6, i, k)
-            for v, total in enumerate(totals):
-                at = builder.gep(base, [ir.Constant(index, v * lanes)])
-                place = builder.bitcast(at, wide.as_pointer())
-                builder.store(builder.load(total), place).align = 8
-            return context.get_dummy_value()
-
-        I = types.intp  # noqa: E741
-        return types.void(data, indices, I, I, M, I, out, I), emit
-
-    return tile
+    return types.void(I, data, indices, I, I, M, I, out, I), emit
 
 
-gather_1, gather_2, gather_4 = (_gather_tile(v) for v in (1, 2, 4))
+@intrinsic  # type: ignore[untyped-decorator]
+def pointed_at(typing: Any, like: Any, address: Any, length: Any) -> Any:
+    """So many numbers at an address as an array, of the type of another array's."""
+    kind = types.Array(like.dtype, 1, "C")
 
-product_1, product_2, product_3, product_4, product_5 = (_product_tile(c) for c in range(1, 6))
-transpose_1, transpose_2, transpose_3, transpose_4, transpose_5 = (
-    _transpose_tile(c) for c in range(1, 6)
-)
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, address, length = arguments
+        array = context.make_array(kind)(context, builder)
+        itemsize = context.get_constant(types.intp, context.get_abi_sizeof(array.data.type.pointee))
+        populate_array(
+            array,
+            data=builder.inttoptr(address, array.data.type),
+            shape=[length],
+            strides=[itemsize],
+            itemsize=itemsize,
+            meminfo=None,
+        )
+        return array._getvalue()
+
+    return kind(like, types.intp, types.intp), emit
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def address_of(typing: Any, array: Any) -> Any:
+    """Where an array's first entry is. `array.ctypes.data` is the same with counted references."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value = context.make_array(array)(context, builder, arguments[0])
+        return builder.ptrtoint(value.data, context.get_value_type(types.intp))
+
+    return types.intp(array), emit

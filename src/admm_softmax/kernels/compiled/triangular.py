@@ -7,73 +7,96 @@ solved by substitution. Threads share the columns of B and need not wait for eac
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from admm_softmax._arrays import Array
 from admm_softmax._parallel import ordered_map
-from admm_softmax.kernels.compiled.jit import compiled
-from admm_softmax.kernels.compiled.thin import add_transpose_product, aligned, lead_of, product
+from admm_softmax.kernels.compiled.arrays import plain
+from admm_softmax.kernels.compiled.jit import ready, specialised
+from admm_softmax.kernels.compiled.thin import PRODUCTS, aligned, panel
+from admm_softmax.kernels.compiled.tiles import address_of
 
-#: Rows in a panel.
+#: Rows in a panel: a multiple of the columns in a tile, whatever the vectors and the precision.
 PANEL = 64
 #: Columns that one thread takes: half of them, within these bounds.
 FEWEST, MOST = 5, 64
 
+#: Stand for functions of one precision in the templates below; `specialised` puts them in.
+product: Any = None
+pack_results: Any = None
+add_transpose_product: Any = None
 
-def solve(L: Any, B: Array, n_threads: int) -> Array:
+
+def solve(L: Any, B: Array) -> Array:
     """(L Lᵀ)⁻¹ B for a C-ordered lower triangular L; entries above its diagonal are ignored."""
     d, K = B.shape
-    lead = lead_of(L)
+    L = plain(L, L.dtype)
+    down, up = _steps(L.dtype)
     W = np.empty((d, K))
     size = int(np.clip(-(-K // 2), FEWEST, MOST))
 
     def work(first: int) -> None:
         columns = slice(first, first + size)
         part = np.array(B[:, columns], dtype=np.float64, order="C")
-        for step in (_down, _up):
-            step(L, lead, part, aligned(part.shape[1], lead + d, L.dtype))
+        k = part.shape[1]
+        down(L, part, aligned(k, d, L.dtype), np.zeros((1, k, PANEL)))
+        room = np.zeros((k, PANEL)), np.zeros(k * PANEL, L.dtype)
+        copied = np.zeros((PANEL, panel(L.itemsize)), L.dtype)
+        up(L, part, aligned(k, d, L.dtype), *room, copied)
         W[:, columns] = part
 
-    ordered_map(work, range(0, K, size), n_threads)
+    ordered_map(work, range(0, K, size))
     return W
 
 
-@compiled
-def _down(L: Any, lead: int, B: Any, Yt: Any) -> None:
+@cache
+def _steps(dtype: Any) -> tuple[Any, Any]:
+    """`_down` and `_up` for a triangle of one precision."""
+    p = PRODUCTS[np.dtype(dtype)]
+    down = specialised(_down, p.name, product=p.product)
+    up = specialised(
+        _up, p.name, pack_results=p.pack_results, add_transpose_product=p.add_transpose_product
+    )
+    return ready(down), ready(up)
+
+
+def _down(L: Any, B: Any, Yt: Any, S: Any) -> None:
     """B ← L⁻¹ B; `Yt` is zero and will hold the result in L's precision, as `product` wants."""
     d, K = B.shape
-    S = np.zeros((K, PANEL))
     for i in range(0, d, PANEL):
         size = min(PANEL, d - i)
-        product(L, i, size, lead, lead + i, Yt, S)
+        S[:] = 0.0
+        if i:
+            product(address_of(L) + i * L.strides[0], L.strides[0], size, 0, i, Yt, S, False)
         for t in range(size):
             row, left = B[i + t], L[i + t]
             for k in range(K):
-                row[k] -= S[k, t]
+                row[k] -= S[0, k, t]
             for u in range(t):
                 for k in range(K):
                     row[k] -= left[i + u] * B[i + u, k]
             for k in range(K):
                 row[k] /= left[i + t]
-                Yt[k, lead + i + t] = row[k]
+                Yt[k, i + t] = row[k]
 
 
-@compiled
-def _up(L: Any, lead: int, B: Any, pulled: Any) -> None:
+def _up(L: Any, B: Any, pulled: Any, R: Any, R_data: Any, copied: Any) -> None:
     """B ← L⁻ᵀ B; `pulled` is zero and sums what the rows below take away."""
     d, K = B.shape
-    R = np.zeros((K, PANEL), L.dtype)
     for i in range((d - 1) // PANEL * PANEL, -1, -PANEL):
         size = min(PANEL, d - i)
-        R[:] = 0.0
         for t in range(size - 1, -1, -1):
             row, left = B[i + t], L[i + t]
             for k in range(K):
-                row[k] = (row[k] - pulled[k, lead + i + t]) / left[i + t]
+                row[k] = (row[k] - pulled[k, i + t]) / left[i + t]
                 R[k, t] = row[k]
             for u in range(t):
                 for k in range(K):
                     B[i + u, k] -= left[i + u] * row[k]
-        add_transpose_product(L, i, size, lead, 0, lead + i, R, pulled)
+        if i:
+            pack_results(R, 0, R_data, R, -1)
+            here = address_of(L) + i * L.strides[0]
+            add_transpose_product(here, L.strides[0], size, 0, i, R_data, pulled, copied)

@@ -11,49 +11,61 @@ from math import exp, log
 from typing import Any
 
 import numpy as np
+from numba import types
 
 from admm_softmax.kernels.compiled.exponential import exp_of_nonpositive
-from admm_softmax.kernels.compiled.jit import compiled, use_wide_vectors
+from admm_softmax.kernels.compiled.jit import compiled, separate, use_wide_vectors
+from admm_softmax.kernels.compiled.lanes import LANES, larger, load, spread, store
 from admm_softmax.kernels.zstep import EPS, NEWTON_STEPS, ROOT_STEPS
 
 DONE, MOVING, HARD = 0.0, 1.0, 2.0
 
+MATRIX, VECTOR = types.float64[:, ::1], types.float64[::1]
+_SOLVE = (
+    MATRIX, MATRIX, types.float64, MATRIX, MATRIX, types.boolean, types.intp,
+    types.float64[:, :, ::1], MATRIX,
+)  # fmt: skip
 
-@compiled
+
+@separate(types.void(MATRIX, MATRIX, VECTOR, VECTOR, VECTOR))
 def softmax_tile(S: Any, P: Any, top: Any, total: Any, inverse: Any) -> None:
     """P = softmax of every column of S; also its maximum, Σ exp(s − top) and 1 / that."""
-    _exponentials(S, P, top, total, inverse)
+    exponentials(S, P, top, total, inverse)
     K, T = S.shape
-    for k in range(K):
-        for t in range(T):
-            P[k, t] *= inverse[t]
+    for t in range(0, T, LANES):
+        factor = load(inverse, 0, t)
+        for k in range(K):
+            store(load(P, k, t) * factor, P, k, t)
 
 
-@compiled
-def _exponentials(S: Any, P: Any, top: Any, total: Any, inverse: Any) -> None:
+@separate(types.void(MATRIX, MATRIX, VECTOR, VECTOR, VECTOR))
+def exponentials(S: Any, P: Any, top: Any, total: Any, inverse: Any) -> None:
     """P = exp(s − top), the softmax but for its denominators."""
-    use_wide_vectors()
     K, T = S.shape
-    for t in range(T):
-        top[t] = S[0, t]
-        total[t] = 0.0
-    for k in range(1, K):
-        for t in range(T):
-            top[t] = max(top[t], S[k, t])
-    for k in range(K):
-        for t in range(T):
-            P[k, t] = S[k, t] - top[t]
-    flat = P.reshape(K * T)
-    for e in range(K * T):
-        flat[e] = exp_of_nonpositive(flat[e])
-    for k in range(K):
-        for t in range(T):
-            total[t] += P[k, t]
+    for t in range(0, T, LANES):
+        largest = load(S, 0, t)
+        for k in range(1, K):
+            largest = larger(load(S, k, t), largest)
+        store(largest, top, 0, t)
+    exponentials_below(S, P, top, total, inverse)
+
+
+@separate(types.void(MATRIX, MATRIX, VECTOR, VECTOR, VECTOR))
+def exponentials_below(S: Any, P: Any, top: Any, total: Any, inverse: Any) -> None:
+    """As `exponentials`, with the maxima known."""
+    K, T = S.shape
+    for t in range(0, T, LANES):
+        largest, sum_so_far = load(top, 0, t), spread(0.0)
+        for k in range(K):
+            e = exp_of_nonpositive(load(S, k, t) - largest)
+            store(e, P, k, t)
+            sum_so_far = sum_so_far + e
+        store(sum_so_far, total, 0, t)
     for t in range(T):
         inverse[t] = 1.0 / total[t]
 
 
-@compiled
+@separate(types.void(*_SOLVE))
 def solve_tile(
     V: Any, C: Any, rho: float, Z: Any, P: Any, P_is_current: bool, count: int, work: Any, lane: Any
 ) -> None:
@@ -74,8 +86,8 @@ def solve_tile(
     _newton_tile(V, C, rho, Z, P, False, count, work, lane)
 
 
-@compiled
-def _newton_tile(  # noqa: PLR0912, PLR0915  (many short loops, each a vector's)
+@separate(types.intp(*_SOLVE))
+def _newton_tile(  # noqa: PLR0912  (many short loops, each a vector's)
     V: Any, C: Any, rho: float, Z: Any, P: Any, P_is_current: bool, count: int, work: Any, lane: Any
 ) -> int:
     """Newton on all columns; returns how many are left that did not converge."""
@@ -93,7 +105,7 @@ def _newton_tile(  # noqa: PLR0912, PLR0915  (many short loops, each a vector's)
             v_size[t] = max(v_size[t], abs(V[k, t]))
     for step in range(NEWTON_STEPS + 1):
         if step > 0 or not P_is_current:
-            _exponentials(Z, P, top, total, inverse)
+            exponentials(Z, P, top, total, inverse)
         else:
             inverse[:] = 1.0
         for t in range(T):
@@ -124,25 +136,8 @@ def _newton_tile(  # noqa: PLR0912, PLR0915  (many short loops, each a vector's)
                     moving += 1
         if moving == 0:
             break
-        # total and top are free until the next softmax: Σ q and q·g.
-        for t in range(T):
-            total[t] = 0.0
-            top[t] = 0.0
-        for k in range(K):
-            for t in range(T):
-                share = 1.0 / (P[k, t] + rho)
-                inverses[k, t] = share
-                total[t] += P[k, t] * share
-                top[t] += P[k, t] * share * G[k, t]
-        for t in range(T):
-            top[t] = top[t] / (rho * total[t])
-        for k in range(K):
-            for t in range(T):
-                p = P[k, t]
-                z = Z[k, t]
-                Z_old[k, t] = z
-                moved = z - (G[k, t] + p * top[t]) * inverses[k, t]
-                Z[k, t] = moved if status[t] == MOVING else z
+        # total and top are free until the next softmax.
+        _newton_step(G, P, rho, status, inverses, top, total, Z, Z_old)
     hard = 0
     for t in range(count):
         hard += status[t] == HARD
@@ -152,6 +147,32 @@ def _newton_tile(  # noqa: PLR0912, PLR0915  (many short loops, each a vector's)
 
 
 @compiled
+def _newton_step(
+    G: Any, P: Any, rho: float, status: Any, inverses: Any, dots: Any, sums: Any, Z: Any, Z_old: Any
+) -> None:
+    """Z − H⁻¹G for the columns that move, with Σ q in `sums` and q·g / (ρ Σq) in `dots`."""
+    use_wide_vectors()
+    K, T = Z.shape
+    for t in range(T):
+        sums[t] = 0.0
+        dots[t] = 0.0
+    for k in range(K):
+        for t in range(T):
+            share = 1.0 / (P[k, t] + rho)
+            inverses[k, t] = share
+            sums[t] += P[k, t] * share
+            dots[t] += P[k, t] * share * G[k, t]
+    for t in range(T):
+        dots[t] = dots[t] / (rho * sums[t])
+    for k in range(K):
+        for t in range(T):
+            z = Z[k, t]
+            Z_old[k, t] = z
+            moved = z - (G[k, t] + P[k, t] * dots[t]) * inverses[k, t]
+            Z[k, t] = moved if status[t] == MOVING else z
+
+
+@separate(types.void(MATRIX, MATRIX, types.float64, types.intp, MATRIX))
 def _from_scalar_equation(V: Any, C: Any, rho: float, t: int, Z: Any) -> None:
     """Newton on φ(λ) = Σ ρ ω(a − λ − log ρ) − 1 from the left, then z = λ + log ρ + log ω."""
     K = V.shape[0]

@@ -9,7 +9,7 @@
 | `Spectral`  | (X̃ᵀΩX̃, LᵀL), by eigenvectors     | very many pairs (ρ, α)               |
 
 `Auto` chooses, and falls back when a factorisation breaks down. `SharedFactors` lets many
-problems that differ in ρ and α use one of them together.
+problems that differ in ρ and α use the same factorisations.
 """
 
 from admm_softmax.solvers.least_squares.auto import (

@@ -6,7 +6,6 @@ import logging
 from dataclasses import dataclass
 
 from admm_softmax._arrays import Array
-from admm_softmax.penalty import Tikhonov
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.least_squares.base import Breakdown, Solution, Strategy, WStep
 from admm_softmax.solvers.least_squares.cholesky import Cholesky, Precision
@@ -18,7 +17,7 @@ logger = logging.getLogger("admm_softmax")
 
 #: The largest matrix to factorise: two of them take 3.6 GB.
 LARGEST_FACTOR = 15_000
-#: Over how many iterations the cost of a factorisation is spread when comparing.
+#: The number of iterations assumed when comparing costs of set-up and iterations.
 TYPICAL_ITERATIONS = 100
 
 
@@ -26,9 +25,9 @@ TYPICAL_ITERATIONS = 100
 class Auto:
     """Cholesky or, where a count of operations says so, Woodbury; PCG if d is too large.
 
-    When a factorisation breaks down the next strategy that can take the problem steps
-    in, with a line in the log. `seed` is PCG's; `precision` is Cholesky's, and where single
-    is asked for and does not hold, double steps in.
+    When a factorisation breaks down, the next strategy that can take the problem is used, with
+    a line in the log. `seed` is PCG's; `precision` is Cholesky's, and where single precision is
+    asked for and breaks down, double is tried next.
     """
 
     seed: int = 0
@@ -41,19 +40,23 @@ class Auto:
     def preferences(self, problem: Problem) -> list[Strategy]:
         """The strategies to try, in order.
 
-        d × d costs n d² + d³/3 to set up and 2 d² K an iteration; n × n costs d n² + n³/3
-        and, an iteration, 2 n² K and two more reads of X (8 n d K).
+        d × d costs n d² + d³/3 to set up and 2 d² K per iteration; n × n costs d n² + n³/3 to
+        set up and 2 n² K + 8 n d K (two more reads of X) per iteration.
         """
         (d, K), n = problem.shape, problem.design.n_rows
         by_columns = n * d**2 + d**3 / 3 + TYPICAL_ITERATIONS * 2 * d**2 * K
         by_rows = d * n**2 + n**3 / 3 + TYPICAL_ITERATIONS * (2 * n**2 + 8 * n * d) * K
         order: list[Strategy] = []
-        if problem.penalty.alpha > 0 and by_rows < by_columns and n <= LARGEST_FACTOR:
+        if Woodbury.may_apply(problem) and by_rows < by_columns and n <= LARGEST_FACTOR:
             order.append(Woodbury())
         if d <= LARGEST_FACTOR:
             again = [Cholesky("double")] if self.precision == "single" else []
             return [*order, Cholesky(self.precision), *again, QR()]
         return [*order, PCG(seed=self.seed)]
+
+    def forms_gram(self, problem: Problem) -> bool:
+        """Whether its first choice is to factorise the d × d matrix."""
+        return self.preferences(problem)[0] == Cholesky(self.precision)
 
 
 @dataclass(frozen=True)
@@ -92,21 +95,22 @@ def shared_step(
 ) -> WStep:
     """The W-step of a problem, prepared once and handed from solver to solver.
 
-    The problem keeps the last one made, with its factorisation. Without a strategy any
-    that is there will do, and else the default is made.
+    The run keeps the last one prepared, with its factorisation. Without a strategy the kept
+    one is returned, whatever its strategy, or else the default is prepared.
     """
-    kept: tuple[Strategy, Tikhonov, WStep] | None = problem.cache.get("w_step")
-    if kept is not None and kept[1] is problem.penalty and strategy in (None, kept[0]):
-        return kept[2]
+    kept = problem.workspace.w_step
+    if kept is not None and strategy in (None, kept[0]):
+        step: WStep = kept[1]
+        return step
     strategy = strategy or default or Auto()
-    problem.cache.pop("w_step", None)  # two factors at a time would be one too many
+    problem.workspace.w_step = None  # free its factor first: two may not fit into memory
     step = strategy.prepare(problem)
-    problem.cache["w_step"] = (strategy, problem.penalty, step)
+    problem.workspace.w_step = strategy, step
     return step
 
 
 class AutoStep:
-    """The first strategy that works, and the ones behind it."""
+    """The first strategy that works, and those to try after it."""
 
     def __init__(self, problem: Problem, order: list[Strategy]) -> None:
         self.problem = problem
@@ -120,12 +124,12 @@ class AutoStep:
 
     @property
     def corrects(self) -> bool:
-        """Whether the strategy in use wants a correction."""
+        """Whether solutions of the strategy in use need a correction."""
         return self.step.corrects
 
     @property
     def rho(self) -> float | None:
-        """The ρ it is factorised for, if any."""
+        """The ρ of the current factorisation, if any."""
         return self.step.rho
 
     def factor(self, rho: float) -> None:

@@ -1,4 +1,4 @@
-"""What ADMM expects of a way to solve its W-step."""
+"""The contract of W-step strategies, and what they share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Breakdown(np.linalg.LinAlgError):
 
 
 class Solution(NamedTuple):
-    """W, and what is left: M − (ρ X̃ᵀΩX̃ + α LᵀL) W, or None where it is rounding."""
+    """W, and the residual M − (ρ X̃ᵀΩX̃ + α LᵀL) W; None where that is only rounding."""
 
     W: Array
     residual: Array | None
@@ -33,10 +33,10 @@ def sparse_inverse(matrix: Any) -> Callable[[Any], Array]:
     off_diagonal.eliminate_zeros()
     if off_diagonal.nnz == 0:
         if not diagonal.min() > 0:
-            raise Breakdown("the penalty is singular: a column has none")
+            raise Breakdown("the penalty is singular: a column is not penalised")
         inverse = sp.diags_array(1.0 / diagonal)
         return lambda V: inverse @ V
-    # Scaled to a unit diagonal, so that the pivots speak of singularity and not of units.
+    # Scaled to a unit diagonal, so that small pivots mean singularity and not small units.
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     D = sp.diags_array(scale)
     try:
@@ -63,11 +63,11 @@ class WStep(Protocol):
 
     @property
     def corrects(self) -> bool:
-        """Solutions want a correction by residual rows, at the price of one more read."""
+        """Whether solutions need a correction by residual rows, which costs one more read."""
 
     @property
     def rho(self) -> float | None:
-        """The ρ it is factorised for, if any."""
+        """The ρ of the current factorisation, if any."""
 
     def factor(self, rho: float) -> None:
         """Prepare for this ρ; raises Breakdown where the strategy cannot."""
@@ -76,11 +76,11 @@ class WStep(Protocol):
         """Solve for M (d × K); iterative strategies begin at `start`."""
 
     def precondition(self, R: Array) -> Array:
-        """Apply the inverse, or the approximation of it that was built."""
+        """Apply the inverse of the matrix, or an approximation of it."""
 
 
 class Strategy(Protocol):
     """Settings of a W-step: frozen, and without data."""
 
     def prepare(self, problem: Problem) -> WStep:
-        """Read X as the strategy needs (its Gram matrix, say), once for every ρ."""
+        """Read X as the strategy needs (for its Gram matrix, for example), once for all ρ."""

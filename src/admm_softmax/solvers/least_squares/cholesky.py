@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -11,7 +12,7 @@ from scipy.linalg import cho_solve, lapack
 
 from admm_softmax._arrays import Array
 from admm_softmax._parallel import blas_threads
-from admm_softmax.kernels.choice import repays_compiling
+from admm_softmax.kernels.thresholds import repays_compiling
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.least_squares.base import EPS, Breakdown, Solution
 
@@ -43,14 +44,14 @@ class Cholesky:
             )
 
     def prepare(self, problem: Problem) -> CholeskyStep:
-        """Nothing yet: which Gram matrix is needed depends on ρ."""
+        """Return the W-step; X is read in `factor`, as the precision needed depends on ρ."""
         return CholeskyStep(problem, self.precision)
 
 
 class CholeskyStep:
     """D H D = RᵀR with D = diag(H)^(−1/2).
 
-    The scaling makes the factorisation indifferent to the units of the features: H's
+    The scaling makes the factorisation independent of the units of the features: H's
     condition number then measures their correlation alone (van der Sluis, 1969).
 
     In single precision, the first solution is refined once against H. Later ones start from
@@ -60,11 +61,18 @@ class CholeskyStep:
 
     name = "cholesky"
 
-    def __init__(self, problem: Problem, precision: Precision = "double") -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        precision: Precision = "double",
+        gram: Callable[[Any], Any] | None = None,
+    ) -> None:
         self.problem = problem
+        #: The matrix in the place of X̃ᵀΩX̃, in a given precision: that of the problem, unless
+        #: another is to precondition.
+        self.gram = gram or problem.gram
         self.precision = precision
-        self.penalty = problem.penalty
-        self.n_threads = problem.design.n_threads
+        self.quadratic = problem.penalty.quadratic
         self.rho: float | None = None
         self.corrects = False
         self.previous: tuple[Array, Array] | None = None
@@ -73,14 +81,10 @@ class CholeskyStep:
     def factor(self, rho: float) -> None:
         """Factorise for this ρ; Breakdown if H is not positive definite to rounding."""
         self.previous, self.rho = None, None
-        self.R = None  # two factors at a time would be one too many
+        self.R = None  # free it first: two may not fit into memory
         self.dtype = np.dtype(np.float32 if self._single(rho) else np.float64)
-        H = normal_matrix(
-            self.problem.gram(self.dtype),
-            rho,
-            self.penalty.alpha * self.penalty.LtL,
-            self.dtype,
-        )
+        gram = self.gram(self.dtype)
+        H = normal_matrix(gram, rho, self.quadratic.matrix, self.dtype)
         diagonal = H.diagonal().astype(np.float64)
         if not diagonal.min() > 0:
             raise Breakdown(
@@ -91,7 +95,7 @@ class CholeskyStep:
         scale = self.scale.astype(self.dtype)
         H *= scale
         H *= scale[:, None]
-        with blas_threads(self.n_threads):
+        with blas_threads(operations=len(H) ** 3 / 3):
             self.R, self.corrects = self._factorise(H, rho)
         self.rho = rho
 
@@ -99,13 +103,10 @@ class CholeskyStep:
         """Whether to work in single precision at this ρ."""
         if self.precision != "auto":
             return self.precision == "single"
-        return (
-            self.problem.design.dtype == np.float32
-            and conditioning_floor(self.problem, rho) >= SAFE_FLOOR
-        )
+        return self.problem.design.is_single and conditioning_floor(self.problem, rho) >= SAFE_FLOOR
 
     def _factorise(self, H: Any, rho: float) -> tuple[Any, bool]:
-        """R with RᵀR = H, written over H, and whether its solutions want a correction."""
+        """R with RᵀR = H, written over H, and whether its solutions need a correction."""
         single = self.dtype == np.float32
         norm = 0.0 if single else np.abs(H).sum(axis=0).max()
         factorise = lapack.spotrf if single else lapack.dpotrf
@@ -133,20 +134,20 @@ class CholeskyStep:
 
     def _times_H(self, W: Array) -> Array:
         assert self.rho is not None
-        with blas_threads(self.n_threads):
-            product = self.problem.gram(self.dtype) @ W.astype(self.dtype)
-        return np.asarray(self.rho * product.astype(np.float64)) + self.penalty.hessian_product(W)
+        with blas_threads(operations=2.0 * len(W) * W.size):
+            product = self.gram(self.dtype) @ W.astype(self.dtype)
+        return np.asarray(self.rho * product.astype(np.float64)) + self.quadratic.product(W)
 
     def precondition(self, R: Array) -> Array:
-        """H⁻¹R, as good as the factor is."""
+        """H⁻¹R, to the precision of the factor."""
         scale = self.scale[:, None]
         d, K = R.shape
         if repays_compiling(d, d * d // 2, K):
             from admm_softmax.kernels.compiled import triangular  # noqa: PLC0415  (loads Numba)
 
-            return np.asarray(triangular.solve(self.R.T, R * scale, self.n_threads) * scale)
+            return np.asarray(triangular.solve(self.R.T, R * scale) * scale)
         B = (R * scale).astype(self.dtype, copy=False)
-        with blas_threads(self.n_threads):
+        with blas_threads(operations=2.0 * d * R.size):
             W = cho_solve((self.R, False), B, overwrite_b=True, check_finite=False)
         return np.asarray(W * scale)
 
@@ -157,12 +158,11 @@ def conditioning_floor(problem: Problem, rho: float) -> float:
     With LᵀL diagonal, min α(LᵀL)ⱼⱼ / (ρ max Gⱼⱼ + α(LᵀL)ⱼⱼ); the intercept, which is one
     column and may have no penalty, is left out. Zero where LᵀL is not diagonal.
     """
-    diagonal = problem.penalty.weights
-    if diagonal is None:
+    quadratic = problem.penalty.quadratic
+    if quadratic.diagonal is None:
         return 0.0
-    weakest = problem.penalty.alpha * float(
-        diagonal[: -1 if problem.design.intercept else None].min()
-    )
+    features = slice(0, problem.design.n_features - problem.design.intercept)
+    weakest = quadratic.strength * float(quadratic.diagonal[features].min())
     if not weakest > 0:
         return 0.0
     largest = float(problem.column_squares().max())

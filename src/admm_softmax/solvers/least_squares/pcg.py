@@ -13,7 +13,7 @@ from admm_softmax._arrays import Array
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.least_squares.base import EPS, Solution, sparse_inverse
 
-#: The part of the largest eigenvalue that a sketch may not see.
+#: A sketch may miss eigenvalues up to this fraction of the largest.
 UNKNOWN = 1e-8
 
 
@@ -25,10 +25,10 @@ class PCG:
         ρ diag(X̃ᵀΩX̃) + α LᵀL, by a sparse factorisation. "nystrom" adds the `rank` leading
         eigenvectors of the scaled Gram matrix, found from one read of X (Frangella,
         Tropp & Udell, *SIAM J. Matrix Anal.* 44, 2023). Either reads X once: another ρ
-        only re-weights it.
+        only rescales it.
     tol : each system's residual is reduced by this factor below that of its warm start.
-        Loose tolerances save CG steps and cost iterations, rarely to advantage.
-    max_iter : CG steps at most in one W-step.
+        Loose tolerances save CG steps but cost iterations, and rarely pay.
+    max_iter : the most CG steps in one W-step.
     seed : of the random test matrix.
     """
 
@@ -63,7 +63,7 @@ class PCGStep:
     def __init__(self, problem: Problem, settings: PCG) -> None:
         self.problem, self.settings = problem, settings
         self.rho: float | None = None
-        squares = problem.design.column_squares(problem.weights)
+        squares = problem.column_squares()
         self.squares = np.where(squares > 0, squares, EPS * max(1.0, squares.max()))
         self.scale = 1.0 / np.sqrt(self.squares)
         self.vectors, self.values = np.zeros((len(squares), 0)), np.zeros(0)
@@ -71,7 +71,7 @@ class PCGStep:
             self.vectors, self.values = self._sketch()
 
     def factor(self, rho: float) -> None:
-        """Re-weight the preconditioner for this ρ: Δ + ρ E⁻¹U (Λ − λ_r) UᵀE⁻¹.
+        """Rescale the preconditioner for this ρ: Δ + ρ E⁻¹U (Λ − λ_r) UᵀE⁻¹.
 
         The Gram matrix scaled by E = diag(G)^(−1/2) is ≈ U(Λ − λ_r)Uᵀ + λ_r I, or I without
         a sketch; so Δ = ρ λ_r diag(G) + α LᵀL, a sparse matrix.
@@ -83,7 +83,7 @@ class PCGStep:
             if len(self.values)
             else 1.0
         )
-        penalty = self.problem.penalty.alpha * self.problem.penalty.LtL
+        penalty = self.problem.penalty.quadratic.matrix
         self.delta_inverse = sparse_inverse(sp.diags_array(rho * rest * self.squares) + penalty)
         self.rho = rho
         kept = self.values - rest > EPS * self.values[:1].max(initial=0.0)
@@ -112,7 +112,7 @@ class PCGStep:
             image = self._apply(direction)
             curvature = np.einsum("ij,ij->j", direction, image)
             # A direction without curvature is rounding in a singular matrix: that system
-            # stays where it is, and what it lacks is in the residual.
+            # keeps its W, and the residual tells what is missing.
             moves = active & (curvature > 0)
             if not moves.any():
                 break
@@ -124,7 +124,7 @@ class PCGStep:
 
     def _apply(self, V: Array) -> Array:
         assert self.rho is not None
-        return self.rho * self.problem.gram_product(V) + self.problem.penalty.hessian_product(V)
+        return self.rho * self.problem.gram_product(V) + self.problem.penalty.quadratic.product(V)
 
     def precondition(self, R: Array) -> Array:
         """Apply Δ⁻¹, corrected by the sketch (Woodbury)."""

@@ -23,7 +23,7 @@ class QR:
     """
 
     def prepare(self, problem: Problem) -> QRStep:
-        """Reduce √Ω X̃ to its triangle, which serves every ρ and α."""
+        """Reduce √Ω X̃ to its triangle, which is valid for every ρ and α."""
         return QRStep(problem)
 
 
@@ -35,20 +35,18 @@ class QRStep:
 
     def __init__(self, problem: Problem) -> None:
         self.triangle = problem.design.triangle(problem.weights)
-        self.penalty = problem.penalty
-        self.n_threads = problem.design.n_threads
+        self.quadratic = problem.penalty.quadratic
         self.rho: float | None = None
 
     def factor(self, rho: float) -> None:
         """Factorise for this ρ. Never breaks down: directions lost to rounding get W = 0."""
-        A = np.concatenate(
-            [np.sqrt(rho) * self.triangle, np.sqrt(self.penalty.alpha) * self.penalty.L.toarray()]
-        )
+        root = np.sqrt(self.quadratic.strength)
+        A = np.concatenate([np.sqrt(rho) * self.triangle, root * self.quadratic.L.toarray()])
         norms = np.linalg.norm(A, axis=0)
         self.scale = 1.0 / np.where(norms > 0, norms, 1.0)
         A *= self.scale
         d = A.shape[1]
-        with blas_threads(self.n_threads):
+        with blas_threads(operations=2.0 * d**2 * len(A)):
             R = qr(A, mode="r")[0][:d]
             self.order = np.arange(d)
             self.rank = d
@@ -63,7 +61,7 @@ class QRStep:
         kept = self.order[: self.rank]
         scale = self.scale[kept][:, None]
         W = np.zeros_like(M)
-        with blas_threads(self.n_threads):
+        with blas_threads(operations=2.0 * self.rank**2 * M.shape[1]):
             half = solve_triangular(self.R, M[kept] * scale, trans=1, check_finite=False)
             W[kept] = scale * solve_triangular(self.R, half, check_finite=False)
         return Solution(W, None)

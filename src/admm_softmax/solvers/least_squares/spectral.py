@@ -1,15 +1,16 @@
-"""One eigendecomposition for every (ρ, α)."""
+"""One eigendecomposition for all pairs (ρ, α)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 
 from admm_softmax._arrays import Array
+from admm_softmax._cpu import measured
 from admm_softmax._parallel import blas_threads, ordered_map
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.least_squares.base import Breakdown, Solution
@@ -26,17 +27,18 @@ PARTS = 8
 def cost(d: int) -> float:
     """What the decomposition costs, in Cholesky factorisations of the same size.
 
-    Measured on two cores: 6, 7, 17 and 39 for d = 500, 1,000, 2,000 and 4,000. Half of it is
-    bound by memory, so that it falls behind as matrices outgrow the cache.
+    Measured with AVX-512: 6, 7, 17 and 39 for d = 500, 1,000, 2,000 and 4,000. Half of it is
+    bound by memory, so that the ratio grows as matrices outgrow the cache. On Zen 3: 32, 28,
+    34 and 33.
     """
-    return max(6.0, d / 110)
+    return measured(wide=max(6.0, d / 110), narrow=32.0)
 
 
 @dataclass(frozen=True)
 class Spectral:
-    """Diagonalise G = X̃ᵀΩX̃ and LᵀL together; then every pair (ρ, α) is free.
+    """Diagonalise G = X̃ᵀΩX̃ and LᵀL together; then no pair (ρ, α) needs a factorisation.
 
-    With M = G + τ₀LᵀL = RᵀR (τ₀ makes both parts weigh the same; D scales M to a unit
+    With M = G + τ₀LᵀL = RᵀR (τ₀ balances the two parts; D scales M to a unit
     diagonal first) and the eigenvectors V and eigenvalues μ of R⁻ᵀ LᵀL R⁻¹, T = R⁻¹V has ::
 
         Tᵀ LᵀL T = diag(μ),    Tᵀ G T = I − τ₀ diag(μ)
@@ -47,21 +49,24 @@ class Spectral:
 
     def prepare(self, problem: Problem) -> SpectralStep:
         """Decompose once for all copies of the problem with other α."""
-        kept: _Basis | None = problem.cache.get("spectral")
-        if kept is None:
-            kept = problem.cache["spectral"] = _decompose(problem)
-        return SpectralStep(problem, kept)
+        L = problem.penalty.quadratic.L
+        basis = problem.prepared.spectral.get(lambda kept: kept.L is L, lambda: _decompose(problem))
+        return SpectralStep(problem, basis)
 
 
-class _Basis(NamedTuple):
+class Basis(NamedTuple):
+    """The eigenvectors T, and the L that they belong to."""
+
+    L: Any
     T: Array
     #: The diagonals of TᵀGT and of TᵀLᵀLT.
     gram: Array
     penalty: Array
 
 
-def _decompose(problem: Problem) -> _Basis:
-    gram, LtL = problem.gram(), problem.penalty.LtL
+def _decompose(problem: Problem) -> Basis:
+    quadratic = problem.penalty.quadratic
+    gram, LtL = problem.gram(), quadratic.LtL
     strength = float(LtL.diagonal().sum())
     balance = float(np.trace(gram)) / strength if strength > 0 else 0.0
     M = normal_matrix(gram, 1.0, balance * LtL)
@@ -71,7 +76,7 @@ def _decompose(problem: Problem) -> _Basis:
     scale = 1.0 / np.sqrt(diagonal)
     M *= scale
     M *= scale[:, None]
-    with blas_threads(problem.design.n_threads):
+    with blas_threads(operations=10.0 * len(M) ** 3):
         try:
             R = cholesky(M, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError as error:
@@ -81,23 +86,24 @@ def _decompose(problem: Problem) -> _Basis:
         mu, V = eigh((whole + whole.T) / 2, driver="evd", overwrite_a=True, check_finite=False)
         T = solve_triangular(R, V, overwrite_b=True, check_finite=False)
     T *= scale[:, None]
-    return _Basis(T, 1.0 - balance * mu, mu)
+    return Basis(quadratic.L, T, 1.0 - balance * mu, mu)
 
 
 class SpectralStep:
-    """The W-step by two full products."""
+    """The W-step by two products with the d × d matrix T."""
 
     name = "spectral"
 
-    def __init__(self, problem: Problem, basis: _Basis) -> None:
+    def __init__(self, problem: Problem, basis: Basis) -> None:
         self.problem, self.basis = problem, basis
         self.rho: float | None = None
         self.corrects = False
 
     def factor(self, rho: float) -> None:
-        """Nothing to factorise; Breakdown where the matrix is singular to rounding."""
+        """Set the eigenvalues for this ρ; Breakdown if the matrix is singular to rounding."""
         self.rho = None
-        values = rho * self.basis.gram + self.problem.penalty.alpha * self.basis.penalty
+        strength = self.problem.penalty.quadratic.strength
+        values = rho * self.basis.gram + strength * self.basis.penalty
         rcond = float(values.min() / np.abs(values).max())
         if rcond < SMALLEST_CONDITION:
             raise Breakdown(f"spectral: reciprocal condition {rcond:.1e} at rho={rho:g}")
@@ -110,13 +116,13 @@ class SpectralStep:
         return Solution(self.precondition(M), None)
 
     def precondition(self, R: Array) -> Array:
-        """The same."""
-        T, n_threads = self.basis.T, self.problem.design.n_threads
-        return _multiply(T, self.inverse[:, None] * _multiply(T.T, R, n_threads), n_threads)
+        """H⁻¹R by the same products."""
+        T = self.basis.T
+        return _multiply(T, self.inverse[:, None] * _multiply(T.T, R))
 
 
-def _multiply(A: Array, B: Array, n_threads: int) -> Array:
-    """A B, in our threads: BLAS's own go on spinning, in the way of what comes next."""
+def _multiply(A: Array, B: Array) -> Array:
+    """A B, in our threads: BLAS's own keep spinning afterwards and slow down what follows."""
     cuts = np.linspace(0, len(A), PARTS + 1).astype(int)
     parts = [slice(int(i), int(j)) for i, j in pairwise(cuts)]
-    return np.concatenate(ordered_map(lambda rows: A[rows] @ B, parts, n_threads))
+    return np.concatenate(ordered_map(lambda rows: A[rows] @ B, parts))

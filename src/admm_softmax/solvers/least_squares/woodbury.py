@@ -32,13 +32,18 @@ class Woodbury:
     """
 
     @staticmethod
+    def may_apply(problem: Problem) -> bool:
+        """Whether rows can be multiplied with each other, and there is a penalty at all."""
+        return problem.design.can_form_row_gram and problem.penalty.quadratic.strength > 0
+
+    @staticmethod
     def applies(problem: Problem) -> bool:
-        """Whether the penalty is nonsingular on the features, as the formula needs."""
+        """Whether, besides, the penalty is nonsingular on the features, as the formula needs."""
         d = problem.design.n_features - problem.design.intercept
-        if not problem.penalty.alpha > 0:
+        if not Woodbury.may_apply(problem):
             return False
         try:
-            sparse_inverse(problem.penalty.LtL[:d, :d])
+            sparse_inverse(problem.penalty.quadratic.LtL[:d, :d])
         except Breakdown:
             return False
         return True
@@ -49,7 +54,7 @@ class Woodbury:
 
 
 class WoodburyStep:
-    """Two reads of X a solve, none of them with a d × d matrix."""
+    """Two reads of X per solve, and no d × d matrix."""
 
     name = "woodbury"
 
@@ -59,23 +64,25 @@ class WoodburyStep:
         self.corrects = False
         design = problem.design
         self.d = design.n_features - design.intercept
-        penalty = problem.penalty.alpha * problem.penalty.LtL
+        if not design.can_form_row_gram:
+            raise Breakdown(f"n × n form: a {type(design).__name__} has no products between rows")
+        penalty = problem.penalty.quadratic.matrix
         self.intercept_penalty = float(penalty[self.d, self.d]) if design.intercept else 0.0
         if design.intercept and penalty[self.d, : self.d].count_nonzero():
             raise Breakdown("n × n form: the operator couples the intercept to the features")
         self.invert = sparse_inverse(penalty[: self.d, : self.d])
-        self.root = np.sqrt(problem.weights)
-        K = design.outer(self.invert)
+        weights = design.gather(problem.weights)
+        self.root = np.sqrt(weights)
+        inner = design.row_products(self.invert)
         if design.intercept:
             if self.intercept_penalty > 0:
-                K += 1.0 / self.intercept_penalty
+                inner += 1.0 / self.intercept_penalty
             else:
-                self.mean = problem.design.fold(
-                    np.zeros((design.n_features, 0)), rows.hand_over, (problem.weights[:, None],)
-                ).product[: self.d]
-                K -= problem.weights @ K
-                K -= (K @ problem.weights)[:, None]
-        self.K = self.root[:, None] * K * self.root
+                self.mean = design.transpose_product(weights[:, None])[: self.d]
+                inner -= weights @ inner
+                inner -= (inner @ weights)[:, None]
+        #: √Ω𝒦√Ω, n × n.
+        self.K = self.root[:, None] * inner * self.root
 
     @property
     def centred(self) -> bool:
@@ -83,13 +90,13 @@ class WoodburyStep:
         return self.problem.design.intercept and self.intercept_penalty == 0
 
     def factor(self, rho: float) -> None:
-        """Factorise I/ρ + √Ω𝒦√Ω; Breakdown where cancellation would eat the digits."""
+        """Factorise I/ρ + √Ω𝒦√Ω; Breakdown where cancellation would leave too few digits."""
         ratio = rho * float(np.trace(self.K))
         if ratio > LARGEST_RATIO:
             raise Breakdown(f"n × n form: ρ‖X P⁻¹ Xᵀ‖ = {ratio:.1e} at rho={rho:g}")
         A = np.array(self.K, order="F")
         A[np.diag_indices_from(A)] += 1.0 / rho
-        with blas_threads(self.problem.design.n_threads):
+        with blas_threads(operations=len(A) ** 3 / 3):
             self.R, info = lapack.dpotrf(A, lower=0, overwrite_a=1, clean=0)
         if info != 0:
             raise Breakdown(f"n × n form: leading minor {info} is not positive (rho={rho:g})")
@@ -118,25 +125,26 @@ class WoodburyStep:
         return V - self.invert(self._transposed(self._inner(self._scores(V)))[: self.d])
 
     def _penalised(self, M: Array) -> tuple[Array, Array]:
-        """The same with the constant column as one more feature."""
+        """The formula with the penalised constant column as one more feature."""
         V, last = self.invert(M[:-1]), M[-1] / self.intercept_penalty
         back = self._transposed(self._inner(self._scores(V, last)))
         return V - self.invert(back[:-1]), last - back[-1] / self.intercept_penalty
 
     def _inner(self, scores: Array) -> Array:
         root = self.root[:, None]
-        with blas_threads(self.problem.design.n_threads):
+        with blas_threads(operations=2.0 * len(scores) * scores.size):
             return np.asarray(root * cho_solve((self.R, False), root * scores, check_finite=False))
 
     def _scores(self, V: Array, last: Array | None = None) -> Array:
         if self.problem.design.intercept:
             row = -(self.mean[:, 0] @ V) if last is None else last
             V = np.concatenate([V, row[None]])
-        return self.problem.design.fold(V, rows.predict).rows[0]
+        design = self.problem.design
+        scores: Array = design.gather(design.fold(V, rows.predict).new_rows)
+        return scores
 
     def _transposed(self, R: Array) -> Array:
-        design = self.problem.design
-        product = design.fold(np.zeros((design.n_features, 0)), rows.hand_over, (R,)).product
+        product = self.problem.design.transpose_product(R)
         if self.centred:
             product[:-1] -= self.mean * product[-1]
         return product

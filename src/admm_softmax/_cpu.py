@@ -1,0 +1,32 @@
+"""What choices that were measured may depend on: the kind of this CPU."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+@cache
+def has_wide_vectors() -> bool:
+    """Whether vector registers have 512 bits (AVX-512).
+
+    NumPy is asked, which knows at once. LLVM would know best, but loading Numba to ask takes
+    longer than some of the choices that depend on this save.
+    """
+    try:
+        features = import_module("numpy._core._multiarray_umath").__cpu_features__
+    except (ImportError, AttributeError):  # NumPy does not promise to tell
+        return False
+    return bool(features.get("AVX512F", False))
+
+
+def measured(*, wide: T, narrow: T) -> T:
+    """One of two measurements of the same thing: with AVX-512, or without.
+
+    `wide` was measured on a Xeon with AVX-512 at 2.8 GHz, `narrow` on an EPYC (Zen 3) with
+    AVX2, both with two cores. CPUs of other kinds are taken for the latter.
+    """
+    return wide if has_wide_vectors() else narrow

@@ -1,0 +1,1 @@
+"""Fitted models in the formats of other libraries: ONNX, PyTorch, skops, npz."""

@@ -1,0 +1,208 @@
+"""A vector register of doubles as a type of Numba's, one row of X in each lane.
+
+Row kernels written with it keep maxima and sums of a few rows in registers while they go down
+the classes. A compiler finds that only with luck: it must prove that no two arrays overlap, and
+gives up when there are many of them.
+
+    x = load(A, k, t)     A[k, t], A[k, t + 1], … , `LANES` of them
+    store(x, A, k, t)
+    store_as(x, A, t)     to A[t], A[t + 1], … of a one-dimensional A of either precision
+    x + y, x - y, x * y, x / y   lane by lane; either may be a number
+    larger(x, y)          the larger one; x where it is NaN
+    where_equal(x, y, a, b), where_above(x, y, a, b)     a where x = y, or x > y; b elsewhere
+    sum_lanes(x)
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.datamodel import models
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, register_model
+
+from admm_softmax.kernels.compiled.target import VECTOR_BYTES
+
+#: Doubles in a vector register.
+LANES = VECTOR_BYTES // 8
+_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_INT32 = ir.IntType(32)
+
+
+class _Lanes(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name=f"lanes({LANES})")
+
+
+LANES_TYPE = _Lanes()
+
+
+@register_model(_Lanes)
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _VECTOR)
+
+
+def _spread(builder: Any, value: Any) -> Any:
+    """A number in every lane; a vector as it is."""
+    if value.type == _VECTOR:
+        return value
+    nothing = ir.Constant(_VECTOR, ir.Undefined)
+    first = builder.insert_element(nothing, value, ir.Constant(_INT32, 0))
+    pattern = ir.Constant(ir.VectorType(_INT32, LANES), [0] * LANES)
+    return builder.shuffle_vector(first, nothing, pattern)
+
+
+def _define(operation: Any, instruction: str) -> None:
+    """Type and lower an operator whose operands are lanes, or lanes and a number."""
+
+    class Template(AbstractTemplate):  # type: ignore[misc]
+        def generic(self, args: Any, kws: Any) -> Any:
+            kinds = [LANES_TYPE if kind is LANES_TYPE else types.float64 for kind in args]
+            return signature(LANES_TYPE, *kinds) if LANES_TYPE in args else None
+
+    infer_global(operation)(Template)
+
+    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        x, y = (_spread(builder, value) for value in arguments)
+        return getattr(builder, instruction)(x, y, flags=("contract",))
+
+    pairs = [(_Lanes, _Lanes), (_Lanes, types.Float), (types.Float, _Lanes)]
+    for pair in pairs:
+        lower_builtin(operation, *pair)(lower)
+
+
+for _operation, _instruction in (
+    (operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul"),
+    (operator.truediv, "fdiv"),
+):  # fmt: skip
+    _define(_operation, _instruction)
+
+
+def _place(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any:
+    value = context.make_array(kind)(context, builder, array)
+    pointer = cgutils.get_item_pointer(context, builder, kind, value, place)
+    return builder.bitcast(pointer, _VECTOR.as_pointer())
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def load(typing: Any, A: Any, k: Any, t: Any) -> Any:
+    """A[k, t : t + LANES]; of a one-dimensional A, whatever k, A[t : t + LANES]."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value = builder.load(_place(context, builder, A, arguments[0], arguments[-A.ndim :]))
+        value.align = 8
+        return value
+
+    return LANES_TYPE(A, types.intp, types.intp), emit
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def store(typing: Any, x: Any, A: Any, k: Any, t: Any) -> Any:
+    """Write lanes to where `load` reads them."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _place(context, builder, A, arguments[1], arguments[-A.ndim :])
+        builder.store(arguments[0], place).align = 8
+        return context.get_dummy_value()
+
+    return types.void(LANES_TYPE, A, types.intp, types.intp), emit
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def store_as(typing: Any, x: Any, A: Any, t: Any) -> Any:
+    """Write lanes to A[t : t + LANES], in A's precision."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        x, array, t = arguments
+        value = context.make_array(A)(context, builder, array)
+        pointer = cgutils.get_item_pointer(context, builder, A, value, [t])
+        scalar = context.get_value_type(A.dtype)
+        kind = ir.VectorType(scalar, LANES)
+        if kind != _VECTOR:
+            x = builder.fptrunc(x, kind)
+        place = builder.bitcast(pointer, kind.as_pointer())
+        builder.store(x, place).align = context.get_abi_sizeof(scalar)
+        return context.get_dummy_value()
+
+    return types.void(LANES_TYPE, A, types.intp), emit
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def spread(typing: Any, x: Any) -> Any:
+    """The same number in every lane."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _spread(builder, arguments[0])
+
+    return LANES_TYPE(types.float64), emit
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def sum_lanes(typing: Any, x: Any) -> Any:
+    """The sum of the lanes, from the first to the last."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        total = builder.extract_element(arguments[0], ir.Constant(_INT32, 0))
+        for i in range(1, LANES):
+            lane = builder.extract_element(arguments[0], ir.Constant(_INT32, i))
+            total = builder.fadd(total, lane)
+        return total
+
+    return types.float64(LANES_TYPE), emit
+
+
+def _choice(comparison: str) -> Any:
+    """An intrinsic that chooses lane by lane between its third and fourth arguments."""
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def choose(typing: Any, x: Any, y: Any, a: Any, b: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            x, y, a, b = (_spread(builder, value) for value in arguments)
+            return builder.select(builder.fcmp_ordered(comparison, x, y), a, b)
+
+        return LANES_TYPE(*_kinds(x, y, a, b)), emit
+
+    return choose
+
+
+def _kinds(*given: Any) -> list[Any]:
+    return [kind if kind is LANES_TYPE else types.float64 for kind in given]
+
+
+where_equal, where_above = _choice("=="), _choice(">")
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def larger(typing: Any, x: Any, y: Any) -> Any:
+    """The larger one, x where it is NaN; of lanes, or of two numbers."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        x, y = arguments
+        if LANES_TYPE in signature.args:
+            x, y = _spread(builder, x), _spread(builder, y)
+        return builder.select(builder.fcmp_ordered(">", y, x), y, x)
+
+    kinds = _kinds(x, y)
+    return (LANES_TYPE if LANES_TYPE in kinds else types.float64)(*kinds), emit
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def power_of_two(typing: Any, rounded: Any) -> Any:
+    """2ᵏ, for k in the last bits of a double: moved to where the exponent is."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = arguments[0].type
+        whole: Any = ir.IntType(64)
+        bias, shift = ir.Constant(whole, 1023), ir.Constant(whole, 52)
+        if kind == _VECTOR:
+            whole = ir.VectorType(whole, LANES)
+            bias, shift = (ir.Constant(whole, [n] * LANES) for n in (1023, 52))
+        bits = builder.add(builder.bitcast(arguments[0], whole), bias)
+        return builder.bitcast(builder.shl(bits, shift), kind)
+
+    [kind] = _kinds(rounded)
+    return kind(kind), emit

@@ -1,0 +1,94 @@
+"""What Numba compiles for: the width and number of its vector registers, and tiles to fit."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from llvmlite import binding
+from numba.core.registry import cpu_target
+
+
+class Tiles(NamedTuple):
+    """How much of the two products is kept in registers at a time.
+
+    rows, classes : of the tile of X W, whose sums run along the columns of X
+    vectors, columns : of the tile of Xᵀ R: vectors along the columns of X × columns of R
+    """
+
+    rows: int
+    classes: int
+    vectors: int
+    columns: int
+
+
+#: By the number of vector registers. The sums take 12 of 16, or 20 of 32; the rest hold operands.
+#: Two multipliers of latency four (Zen 3) need 8 sums. Four rows, so that four sums of lanes are
+#: taken together. On Zen 3 (16 registers, float32, from the cache, one core) the tile of X W of
+#: 4 rows × 3 classes runs at 84 to 90 GFLOP/s and at 43 on 50 columns, where 2 × 6 ran at 30;
+#: the tile of Xᵀ R at 91 to 96; BLAS's best is 92. Of those for 32 registers 4 × 5 was measured on
+#: an AVX-512 Xeon; the tile of Xᵀ R was chosen by counting loads and has not run on such a CPU.
+SHAPES = {
+    16: Tiles(rows=4, classes=3, vectors=4, columns=3),
+    32: Tiles(rows=4, classes=5, vectors=4, columns=5),
+}
+
+_PROBE = """
+target triple = "{triple}"
+define <16 x float> @probe(<16 x float> %x, <16 x float> %y) "prefer-vector-width"="512" {{
+  %z = fmul <16 x float> %x, %y
+  ret <16 x float> %z
+}}
+"""
+
+
+@cache
+def vector_bytes(triple: str, cpu: str, features: str) -> int:
+    """Bytes in the vector registers of a CPU, as LLVM sees it.
+
+    Read off the code that LLVM writes for this CPU, since it alone knows what each name of a
+    CPU implies. The CPU that runs this has no say: compiled code may come from a cache that
+    machines share.
+    """
+    machine = binding.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features)
+    with binding.parse_assembly(_PROBE.format(triple=triple)) as module:
+        code = machine.emit_assembly(module)
+    return 64 if "zmm" in code else 32 if "ymm" in code else 16
+
+
+_HALVES = """
+target triple = "{triple}"
+define <8 x float> @probe(<8 x half> %x) {{
+  %y = fpext <8 x half> %x to <8 x float>
+  ret <8 x float> %y
+}}
+"""
+
+
+@cache
+def converts_halves(triple: str, cpu: str, features: str) -> bool:
+    """Whether a CPU has instructions from float16 to float32, again as LLVM sees it."""
+    machine = binding.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features)
+    with binding.parse_assembly(_HALVES.format(triple=triple)) as module:
+        code = machine.emit_assembly(module)
+    return "vcvtph2ps" in code or "fcvtl" in code
+
+
+def _numba_target() -> tuple[str, str, str]:
+    """Triple, name of the CPU and features: what Numba keys its cache on disk by."""
+    triple, cpu, features = cpu_target.target_context.codegen().magic_tuple()
+    return str(triple), str(cpu), str(features)
+
+
+def vector_registers(triple: str, n_bytes: int) -> int:
+    """How many vector registers there are: 32 with AVX-512 and on 64-bit ARM."""
+    return 32 if n_bytes == 64 or triple.startswith(("aarch64", "arm64")) else 16
+
+
+_TARGET = _numba_target()
+#: Bytes in a vector register.
+VECTOR_BYTES = vector_bytes(*_TARGET)
+#: The shapes of the tiles.
+TILES = SHAPES[vector_registers(_TARGET[0], VECTOR_BYTES)]
+#: Whether float16 becomes float32 by an instruction.
+CONVERTS_HALVES = converts_halves(*_TARGET)

@@ -1,0 +1,158 @@
+"""Penalties on groups of features: a group leaves all classes at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from admm_softmax._arrays import Array
+from admm_softmax._cached import cached_property
+from admm_softmax.penalty.blocks import Blocks, soft
+from admm_softmax.penalty.rough import (
+    Rough,
+    check_factors,
+    check_share,
+    quadratic_over,
+)
+
+#: Halvings of an interval that holds a dual norm: to rounding.
+HALVINGS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class GroupLasso(Rough):
+    """α [ Σ_g f_g ‖W_g‖ + (ridge/2) Σ_g f_g ‖W_g‖² ], W_g the rows of W in group g.
+
+    groups : the features of each group, [[0, 1, 2], [3], …], or a group's number for each
+        feature; None makes every feature a group, so that it leaves all classes at once
+    factors : f_g ≥ 0, one per group, by default the root of its number of features; 0 leaves
+        a group free
+    ridge, operator : a Tikhonov term besides, see `Rough`
+    """
+
+    groups: Any = None
+    factors: Any = field(default=None, kw_only=True)
+
+    @property
+    def entry_share(self) -> float:
+        """The share of Σ f |W|; the group norms have the rest."""
+        return 0.0
+
+    def _row_factors(self, n_features: int) -> Array:
+        codes = group_codes(self.groups, n_features)
+        counts = np.bincount(codes)
+        if self.factors is None:
+            return np.asarray(np.sqrt(counts)[codes])
+        return np.asarray(check_factors(self.factors, len(counts), each="group")[codes])
+
+    @cached_property
+    def codes(self) -> Any:
+        """The number of each row's group; the intercept is a group of its own."""
+        codes = group_codes(self.groups, self.features.n_features)
+        return np.append(codes, codes.max() + 1) if len(self.scale) > len(codes) else codes
+
+    @cached_property
+    def _group_factors(self) -> Array:
+        factors = np.zeros(self.codes.max() + 1)
+        factors[self.codes] = self.scale
+        return factors
+
+    @property
+    def blocks(self) -> Blocks:
+        """Groups, each with a threshold on its norm and one on its entries."""
+        share = self.entry_share
+        return Blocks(
+            l1=self.alpha * share * self.scale,
+            l2=self.alpha * (1.0 - share) * self._group_factors,
+            group=self.codes,
+        )
+
+    def alpha_max(self, loss_gradient: Array) -> float:
+        """The dual norm: max_g ‖∇loss_g‖ / f_g without entries' share, else by bisection."""
+        factors = self._group_factors
+        held = factors > 0
+        if not held.any():
+            return np.inf
+        share = self.entry_share
+        norms_of = self.blocks.norms
+        norms = norms_of(loss_gradient)
+        if share == 0.0:
+            return float((norms[held] / factors[held]).max())
+        # ‖soft(G_g, α r f)‖ ≤ α (1 − r) f: both sides are monotone in α.
+        low, high = np.zeros(len(norms)), norms / np.where(held, factors, 1.0) / max(share, 1e-3)
+        high = np.maximum(high, norms / np.where(held, factors, 1.0) / max(1.0 - share, 1e-3))
+        for _ in range(HALVINGS):
+            alpha = 0.5 * (low + high)
+            rest = norms_of(soft(loss_gradient, (alpha * factors)[self.codes][:, None] * share))
+            enough = rest <= alpha * (1.0 - share) * factors
+            low, high = np.where(enough, low, alpha), np.where(enough, alpha, high)
+        return float(high[held].max())
+
+    def _conjugate(self, V: Array, ridge: Array) -> float:
+        blocks = self.blocks
+        l2 = self.alpha * (1.0 - self.entry_share) * self._group_factors
+        excess = blocks.norms(soft(V, blocks.l1[:, None])) - l2 * (1 + 1e-12)
+        curvature = np.full(len(excess), np.inf)
+        np.minimum.at(curvature, self.codes, ridge)
+        largest = np.zeros(len(excess))
+        np.maximum.at(largest, self.codes, ridge)
+        if (largest != curvature).any():
+            return np.inf
+        return quadratic_over(np.maximum(excess, 0.0), curvature)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseGroupLasso(GroupLasso):
+    """α [ r Σ f |W| + (1 − r) Σ_g f_g ‖W_g‖ ], with r = l1_ratio: zeros within groups, too.
+
+    groups, factors, ridge, operator : as for `GroupLasso`
+    l1_ratio : r from 0 (the group lasso) to 1 (the lasso)
+    """
+
+    l1_ratio: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_share("l1_ratio", self.l1_ratio)
+
+    @property
+    def entry_share(self) -> float:
+        """r."""
+        return self.l1_ratio
+
+
+def group_codes(groups: Any, n_features: int) -> Any:
+    """The number of each feature's group.
+
+    >>> group_codes([[0, 2], [1]], 3)
+    array([0, 1, 0])
+    >>> group_codes(["a", "a", "b"], 3)
+    array([0, 0, 1])
+    """
+    if groups is None:
+        return np.arange(n_features)
+    lists = [np.atleast_1d(np.asarray(g)) for g in groups] if np.ndim(groups[0]) else None
+    if lists is None:
+        codes = np.asarray(groups)
+        if codes.shape != (n_features,):
+            raise ValueError(
+                f"groups must number all {n_features} features, got {codes.size} numbers"
+            )
+        return np.unique(codes, return_inverse=True)[1]
+    members = np.concatenate(lists) if lists else np.zeros(0, np.intp)
+    if not np.array_equal(np.sort(members), np.arange(n_features)):
+        raise ValueError(_not_covered(members, n_features))
+    codes = np.empty(n_features, np.intp)
+    for number, group in enumerate(lists):
+        codes[group] = number
+    return codes
+
+
+def _not_covered(members: Any, n_features: int) -> str:
+    missing = np.setdiff1d(np.arange(n_features), members)
+    rule = f"groups must hold each of {n_features} features once"
+    if len(missing):
+        return f"{rule}, and feature {missing[0]} is in none"
+    return f"{rule}, got {len(members)} entries from {members.min()} to {members.max()}"

@@ -1,0 +1,1 @@
+"""Figures drawn from plain arrays. Matplotlib is imported when one is drawn."""

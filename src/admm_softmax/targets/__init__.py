@@ -1,0 +1,1 @@
+"""Many targets, or many samples of rows, on the same X."""

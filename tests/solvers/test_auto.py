@@ -1,0 +1,114 @@
+"""Solvers by name, and the rule behind "auto"."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from admm_softmax import ADMM, LBFGS, SGD, Chain, Newton, NewtonCG, Problem, SoftmaxRegression
+from admm_softmax.solvers import auto
+from admm_softmax.solvers.auto import as_solver, choose_preconditioner
+from tests.problems import make
+
+
+@pytest.fixture
+def problem():
+    X, y = make(90, 5, 3)
+    return Problem.of(X, y, 1e-2)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("auto", Newton), ("lbfgs", LBFGS), ("newton-cg", NewtonCG), ("sgd", SGD), ("admm", Chain)],
+)
+def test_names(problem, name, kind):
+    choice = as_solver(name, problem, tol=1e-4, seed=7)
+    assert isinstance(choice.solver, kind)
+    assert choice.reason
+
+
+def test_many_fits_and_larger_problems_share_passes_instead(problem):
+    assert isinstance(as_solver("auto", problem, tol=1e-4, fits=2).solver, LBFGS)
+    X, y = make(2000, 30, 4)
+    assert isinstance(as_solver("auto", Problem.of(X, y, 1e-2), tol=1e-4).solver, LBFGS)
+
+
+def test_an_object_runs_as_configured(problem):
+    solver = ADMM(rho=0.3)
+    assert as_solver(solver, problem, tol=1e-4) == (solver, "given")
+
+
+def shaped(n, d, K, *, dtype=np.float64, density=None):
+    """A problem of a given shape without its entries: only the rule looks at it."""
+    if density is None:
+        X = np.broadcast_to(np.zeros(1, dtype), (n, d))
+    else:
+        count = int(n * d * density)
+        rows, columns = np.arange(count) % n, np.arange(count) % d
+        X = sp.csr_array((np.ones(count, dtype), (rows, columns)), shape=(n, d))
+    return Problem.of(X, np.arange(n) % K, 1e-3, check_finite=False)
+
+
+RULE = {
+    "MNIST features": (
+        {"n": 40_000, "d": 7056, "K": 10, "dtype": np.float32},
+        1e-4,
+        "gram",
+        7057,
+    ),
+    "linear probe": ({"n": 50_000, "d": 768, "K": 100, "dtype": np.float32}, 1e-4, "gram", 5000),
+    "tall": ({"n": 200_000, "d": 50, "K": 10}, 1e-4, "gram", 5000),
+    "small": ({"n": 100, "d": 10, "K": 3}, 1e-4, "gram", None),
+    "wide": ({"n": 2000, "d": 20_000, "K": 5}, 1e-4, "gram", None),
+    "dense and huge": ({"n": 20_000, "d": 20_000, "K": 5}, 1e-4, "gram", None),
+    "loose tolerance, two classes": ({"n": 14_000, "d": 14_000, "K": 2}, 1e-2, "jacobi", None),
+    "sparse and huge": ({"n": 20_000, "d": 30_000, "K": 20, "density": 1e-3}, 1e-4, "jacobi", None),
+    "very sparse": ({"n": 20_000, "d": 12_000, "K": 3, "density": 1e-4}, 1e-3, "jacobi", None),
+}
+
+
+@pytest.mark.parametrize("case", RULE)
+def test_the_rule(case):
+    shape, tol, expected, rows = RULE[case]
+    name, subsample, reason = choose_preconditioner(shaped(**shape), tol)
+    assert (name, subsample) == (expected, rows)
+    assert reason
+
+
+def test_a_tighter_tolerance_pays_for_a_gram_matrix():
+    problem = shaped(14_000, 14_000, 20)
+    names = [choose_preconditioner(problem, tol)[0] for tol in (1e-2, 1e-3, 1e-5, 1e-8)]
+    assert names[0] == "jacobi"
+    assert names[-1] == "gram"
+    assert names == sorted(names, reverse=True)
+
+
+def test_the_estimator_says_what_it_chose():
+    X, y = make(90, 5, 3)
+    clf = SoftmaxRegression(0.1).fit(X, y)
+    assert clf.history_.solver.startswith("Newton()")
+    assert "whole Hessian" in clf.history_.reason
+    named = SoftmaxRegression(0.1, solver="lbfgs").fit(X, y)
+    assert "passes and saves" in named.history_.reason
+    given = SoftmaxRegression(0.1, solver=ADMM(rho=0.1)).fit(X, y)
+    assert given.history_.reason == "given"
+
+
+@pytest.mark.parametrize("name", ["auto", "admm", "lbfgs", "newton-cg"])
+def test_names_reach_a_tight_tolerance(name):
+    X, y = make(90, 8, 4, noise=0.0)
+    clf = SoftmaxRegression(1e-5, solver=name, tol=1e-9, max_iter=300).fit(X, y)
+    assert clf.status_ == "converged"
+
+
+def test_names_are_listed_in_the_error(problem):
+    with pytest.raises(ValueError, match=r"solver must be one of .*'newton-cg'.*, got 'adam'"):
+        as_solver("adam", problem, tol=1e-4)
+    assert all(f'`"{name}"`' in auto.__doc__ for name in auto.NAMES)
+    for bad in (3, LBFGS):
+        with pytest.raises(TypeError, match="solver must be a name or an object with an iterates"):
+            as_solver(bad, problem, tol=1e-4)
+
+
+def test_an_empty_sparse_matrix():
+    problem = Problem.of(sp.csr_array((33, 50)), np.arange(33) % 3, 1e-2)
+    assert choose_preconditioner(problem, 1e-4)[0] in ("gram", "jacobi")
