@@ -1,5 +1,6 @@
 """The Python blocks of the README and the guide run, in order, as a reader would run them."""
 
+import doctest
 import re
 import warnings
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 
 from admm_softmax import SoftmaxRegression
 from tests.problems import make
@@ -14,10 +16,15 @@ from tests.problems import make
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "docs/guide.md", "docs/penalties.md", "docs/probes.md", "docs/deploying.md"],
+)
 def test_examples_run(page, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.S)
     assert blocks
+    if page == "docs/deploying.md":
+        pytest.importorskip("skops", reason="model folders need skops")
     monkeypatch.chdir(tmp_path)
     # 9 × 28 × 28 features, as in the pages.
     X, y = make(60, 7056, 3)
@@ -32,6 +39,29 @@ def test_examples_run(page, tmp_path, monkeypatch):
         warnings.simplefilter("ignore", ConvergenceWarning)
         for block in blocks:
             exec(compile(block, page, "exec"), names)
+
+
+def test_the_examples_of_a_page_give_what_it_says():
+    page = ROOT / "docs" / "coming-from-logistic-regression.md"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = doctest.testfile(
+            str(page), module_relative=False, optionflags=doctest.ELLIPSIS, encoding="utf-8"
+        )
+    assert found.attempted > 20
+    assert found.failed == 0
+
+
+def test_every_parameter_of_the_peers_is_on_the_page():
+    page = (ROOT / "docs" / "coming-from-logistic-regression.md").read_text(encoding="utf-8")
+    for kind in (LogisticRegression, LogisticRegressionCV):
+        for name in kind().get_params():
+            named = re.search(rf"`{name}\b", page)
+            assert named or name in ELSEWHERE, name
+
+
+#: What belongs to other pages, or is going away in scikit-learn.
+ELSEWHERE = {"penalty", "l1_ratio", "l1_ratios", "multi_class", "use_legacy_attributes"}
 
 
 def test_links_of_the_pages_lead_somewhere():

@@ -20,6 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from admm_softmax import ADMM, Problem, SoftmaxRegression, operators
+from admm_softmax.estimators.coefficients import from_coef
+from tests.peers import run_peer
 from tests.problems import make, minimum, one_hot
 
 
@@ -49,7 +51,7 @@ def test_c_means_what_it_means_in_scikit_learn(K, C, fit_intercept, class_weight
     settings = {"C": C, "fit_intercept": fit_intercept, "class_weight": class_weight}
     ours = SoftmaxRegression(**settings, **TIGHT).fit(X, y, sample_weight=s)
     theirs = LogisticRegression(**settings, solver="newton-cg", tol=1e-10, max_iter=1000)
-    theirs.fit(X, y, sample_weight=s)
+    fit_peer(theirs, ours, X, y, s)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
     assert ours.coef_.shape == theirs.coef_.shape
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-4)
@@ -62,7 +64,7 @@ def test_the_defaults_are_scikit_learns():
     X, y = load_digits(return_X_y=True)
     X = X / 16
     ours = SoftmaxRegression(tol=1e-7).fit(X, y)
-    theirs = LogisticRegression(tol=1e-8, max_iter=5000).fit(X, y)
+    theirs = fit_peer(LogisticRegression(tol=1e-8, max_iter=5000), ours, X, y, tol=1e-5)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
 
 
@@ -92,7 +94,7 @@ def test_meets_scikit_learns_optimum(case):
     y_hard, s_hard = np.tile(np.arange(K), n), (one_hot(y, K) * s[:, None]).ravel()
     C = (2 if K == 2 else 1) / (s.sum() * alpha)
     theirs = LogisticRegression(C=C, solver="newton-cg", tol=1e-12, max_iter=1000)
-    theirs.fit(X_hard, y_hard, sample_weight=s_hard)
+    fit_peer(theirs, SoftmaxRegression(alpha), X_hard, y_hard, s_hard)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
     problem = Problem.of(X, y, alpha, sample_weight=s)
     objectives = [
@@ -102,8 +104,21 @@ def test_meets_scikit_learns_optimum(case):
 
 
 def _as_W(coef, intercept):
-    W = np.vstack([coef.T, intercept])
-    return np.hstack([-W / 2, W / 2]) if W.shape[1] == 1 else W
+    return from_coef(coef, intercept, 2 if len(coef) == 1 else len(coef), True)
+
+
+def fit_peer(peer, ours, X, y, sample_weight=None, tol=1e-6):
+    """A LogisticRegression with the settings of ours, fitted until our gradient is that small."""
+    X, targets = ours._checked(X, y, sample_weight)
+    alpha = ours._penalty_strength(len(targets.classes), targets.weights.sum())
+    problem = ours._problem(X, targets, alpha)
+
+    def gradient(fitted):
+        K = len(targets.classes)
+        W = from_coef(fitted.coef_, fitted.intercept_, K, ours.fit_intercept)
+        return problem.at(W).gradient
+
+    return run_peer(lambda: peer.fit(X, y, sample_weight=sample_weight), gradient, tol)
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -233,8 +248,10 @@ def test_every_container_gives_the_same_fit(form):
     clf = SoftmaxRegression(0.05).fit(form(X), y)
     np.testing.assert_allclose(clf.coef_, expected.coef_, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(clf.predict_proba(form(X)), expected.predict_proba(X), rtol=1e-8)
-    if hasattr(form(X), "columns"):
-        np.testing.assert_array_equal(clf.feature_names_in_, list("abcde"))
+    # The names that scikit-learn itself sees: an older one does not know every frame.
+    scaler = StandardScaler(with_mean=False).fit(form(X))
+    names = getattr(scaler, "feature_names_in_", None)
+    np.testing.assert_array_equal(getattr(clf, "feature_names_in_", None), names)
 
 
 def test_sparse_input_is_never_densified(monkeypatch):
@@ -337,7 +354,7 @@ def test_coef_init_is_where_it_starts(solver):
     done = SoftmaxRegression(0.01, tol=1e-8, max_iter=3000).fit(X, y)
     again = SoftmaxRegression(0.01, solver=solver)
     for form in ((done.coef_, done.intercept_), np.vstack([done.coef_.T, done.intercept_])):
-        assert again.fit(X, y, coef_init=form).n_iter_ == 1
+        assert again.fit(X, y, coef_init=form).n_iter_ == 0
     with pytest.raises(ValueError, match="coef_init must be finite, got NaN"):
         again.fit(X, y, coef_init=np.full((4, 6), np.nan))
     with pytest.raises(ValueError, match="coef_init must have one of the shapes"):
@@ -348,7 +365,7 @@ def test_two_classes_start_from_one_vector():
     X, y = make(200, 6, 2)
     done = SoftmaxRegression(0.01, tol=1e-8).fit(X, y)
     again = SoftmaxRegression(0.01).fit(X, y, coef_init=(done.coef_, done.intercept_))
-    assert again.n_iter_ == 1
+    assert again.n_iter_ == 0
 
 
 def test_callbacks_time_limit_and_status():
@@ -360,9 +377,9 @@ def test_callbacks_time_limit_and_status():
         return len(seen) == 3
 
     clf = SoftmaxRegression(0.05, callbacks=[stop], tol=0).fit(X, y)
-    assert (clf.status_, clf.n_iter_) == ("stopped", 3)
+    assert (clf.status_, clf.n_iter_) == ("stopped", 2)
     np.testing.assert_allclose(clf.coef_, seen[-1][:-1].T)
-    with pytest.warns(ConvergenceWarning, match=r"time_limit after 1 iterations.*time_limit"):
+    with pytest.warns(ConvergenceWarning, match=r"time_limit after 0 iterations.*time_limit"):
         clf = SoftmaxRegression(0.05, time_limit=1e-9).fit(X, y)
     assert clf.status_ == "time_limit"
     assert SoftmaxRegression(0.05).fit(X, y).status_ == "converged"
@@ -390,6 +407,34 @@ def test_the_iteration_limit_warns_once_with_a_remedy():
     assert "tol = 1.00e-04" in message
     assert "Increase max_iter" in message
     assert caught[0].filename == __file__
+
+
+def test_a_model_that_is_the_start_says_so():
+    X, y = make(200, 5, 3)
+    with pytest.warns(ConvergenceWarning, match="The model is the start itself"):
+        SoftmaxRegression(0.05, solver="lbfgs", max_iter=0).fit(X, y)
+    unscaled = -100 * X  # as if a pipeline had scaled X and not X_val
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        SoftmaxRegression(0.05).fit(X, y, X_val=unscaled, y_val=y)
+    start, far = (str(warning.message) for warning in caught)
+    assert "did better on the validation rows than the start, which is kept" in start
+    assert "X_val lies far from X" in far
+    assert {warning.filename for warning in caught} == {__file__}
+    fitted = SoftmaxRegression(0.05, tol=1e-8).fit(X, y)
+    again = SoftmaxRegression(0.05, tol=1e-4)  # converged at once: nothing to warn about
+    again.fit(X, y, coef_init=(fitted.coef_, fitted.intercept_))
+    assert again.n_iter_ == 0
+
+
+def test_one_step_at_a_time_gets_there():
+    X, y = make(200, 5, 3)
+    clf = SoftmaxRegression(0.05, solver="lbfgs", max_iter=1, warm_start=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for _ in range(60):
+            clf.fit(X, y)
+    assert clf.status_ == "converged"
 
 
 def test_verbose_shows_progress(capsys):
@@ -430,7 +475,7 @@ def test_works_in_pipelines_searches_pickles_and_clones():
     clf = SoftmaxRegression(0.1, operator=operators.gradient((2, 2))).fit(X, y)
     again = pickle.loads(pickle.dumps(clf))
     np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
-    assert len(again.history_) == clf.n_iter_
+    assert len(again.history_) == clf.n_iter_ + 1
     assert clone(clf).alpha == 0.1
 
 
@@ -505,7 +550,7 @@ BAD = {
     ),
     "reference triple": ({"reference": (1, 2, 3)}, {}, r"must be \(coef, intercept\), got 3"),
     "solver": ({"solver": "adam"}, {}, "solver must be one of .* got 'adam'"),
-    "max_iter": ({"max_iter": 0}, {}, "max_iter must be a whole number ≥ 1, got 0"),
+    "max_iter": ({"max_iter": -1}, {}, "max_iter must be a whole number ≥ 0, got -1"),
     "tol": ({"tol": -1}, {}, "tol must be a number ≥ 0, got -1"),
     "time_limit": ({"time_limit": -1}, {}, "time_limit must be positive or None, got -1"),
     "keep": ({"keep": "all"}, {}, "keep must be 'best' or 'last', got 'all'"),

@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+import time
 
 import pytest
 
 import admm_softmax
 from admm_softmax.cli import main
+from admm_softmax.experiments import digits
+from tests.pages import assert_self_contained
 
 
 def test_every_public_name_is_there():
@@ -45,17 +48,47 @@ def test_estimators_do_not_load_numba_for_small_problems():
 
 
 def test_the_demo_prints_a_table_and_writes_a_page(tmp_path, capsys):
-    assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
+    folder = tmp_path / ("a long name " * 10)  # more than a line of the terminal
+    assert main(["demo", "--out", str(folder)]) == 0
     printed = capsys.readouterr().out
+    assert f"Plots and report: {folder / 'report.html'}" in printed.splitlines()
     assert "scikit-learn, lbfgs" in printed
-    page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    assert printed.count(" BLAS thread") == 2  # a line for each peer
+    page = (folder / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/png;base64,") == 4
-    assert "http" not in page
+    assert_self_contained(page)
+    assert "the better of one BLAS thread and one per core" in page
     for name in ("history", "weights", "predictions", "confusion"):
-        assert (tmp_path / "demo" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("slow", [1, 4])
+def test_a_peer_gets_the_threads_that_suit_it(slow, monkeypatch):
+    monkeypatch.setattr(digits, "cpu_count", lambda: 4)
+    tried = []
+
+    def fit(threads):
+        tried.append(threads)
+        time.sleep(0.05 * (threads == slow))
+
+    assert digits.best_threads(fit) == 5 - slow
+    assert tried == [1, 4] * 3
+    tried.clear()
+    assert digits.best_threads(fit, patience=0.0) == 5 - slow
+    assert tried == [1, 4]
+
+
+def test_with_one_core_there_is_nothing_to_choose(monkeypatch):
+    monkeypatch.setattr(digits, "cpu_count", lambda: 1)
+    assert digits.best_threads(lambda _: None) == 1
 
 
 def test_version(capsys):
-    with pytest.raises(SystemExit, match="0"):
-        main(["--version"])
+    assert main(["--version"]) == 0
     assert capsys.readouterr().out.strip() == admm_softmax.__version__
+
+
+def test_letters_in_a_picture_are_no_address():
+    assert_self_contained('<img src="data:image/png;base64,ab/httpQ+=">')
+    with pytest.raises(AssertionError, match="elsewhere"):
+        assert_self_contained('<img src="https://elsewhere/a.png">')

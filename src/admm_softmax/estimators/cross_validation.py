@@ -1,92 +1,123 @@
-"""Many fits: the whole path of penalties, by cross-validation or on validation rows."""
+"""`SoftmaxRegressionCV`: a penalty chosen by cross-validation or on validation rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
-from sklearn.metrics import get_scorer
-from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils.validation import check_is_fitted
 
-from admm_softmax._arrays import Array
-from admm_softmax._checks import check_count, check_real
-from admm_softmax._labels import Targets, encode, encode_more, most_probable
-from admm_softmax._weights import to_coef
-from admm_softmax.estimators.base import (
-    FLOATS,
-    SoftmaxClassifier,
-    penalty_and_C,
-    warn_about_many,
+from admm_softmax._checks import check_count
+from admm_softmax._interrupts import held_interrupt
+from admm_softmax._parallel import use_threads
+from admm_softmax._validation import check_weights
+from admm_softmax.design import PartitionedDesign, as_design
+from admm_softmax.estimators.base import SoftmaxClassifier, penalty_and_C, warn_about_many
+from admm_softmax.estimators.choice import (
+    Rule,
+    Track,
+    arrays_of,
+    check_rule,
+    choose_among,
+    stacked_arrays,
+    tracks_identity,
 )
-from admm_softmax.estimators.regression import SoftmaxRegression
-from admm_softmax.kernels.softmax import label_scores
-from admm_softmax.path.alphas import as_alphas, middle
+from admm_softmax.estimators.coefficients import to_coef
+from admm_softmax.estimators.distance import distance
+from admm_softmax.estimators.folding import fold_pairs
+from admm_softmax.estimators.labels import Targets, encode
+from admm_softmax.estimators.routing import Routed, route_fit, route_score, router_of
+from admm_softmax.estimators.scoring import (
+    HeldOut,
+    score,
+    scores_identity,
+    scores_of_folds,
+    scores_of_rows,
+)
+from admm_softmax.estimators.tracks import fit_tracks
+from admm_softmax.path.alphas import Penalties, as_alphas, as_Cs, middle
+from admm_softmax.path.fitter import Fitter
 from admm_softmax.path.folds import split
-from admm_softmax.path.follow import Fitter, follow, has_turned
-from admm_softmax.path.plots import draw_path
-from admm_softmax.problem import Problem, check_weights
-from admm_softmax.solvers import Result, Solver
-from admm_softmax.solvers.progress import Bar
-
-#: Scores weights, one W a fold.
-Judge: TypeAlias = Callable[[Fitter, list[Array]], Array]
-
-#: Scores that come with a pass over the rows, also for soft labels: place and sign.
-_OWN_SCORES = {"neg_log_loss": (0, -1.0), "accuracy": (1, 1.0)}
+from admm_softmax.plots.path import draw_path
+from admm_softmax.problem import Problem
+from admm_softmax.solvers import Result, run
+from admm_softmax.solvers.auto import as_solver
+from admm_softmax.solvers.checkpoint import open_checkpoints
+from admm_softmax.storage.identity import as_text
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SoftmaxRegressionCV(SoftmaxClassifier):
     """Softmax regression whose penalty is chosen by cross-validation, or on validation rows.
 
     After scikit-learn's LogisticRegressionCV. All penalties and folds share one Gram matrix
-    and few factorisations of it; each fit starts where the two before it point; and the fits
-    of all folds go through X together.
+    and few factorisations of it; each fit starts at an extrapolation of the two before it; and
+    the fits of all folds share passes over X.
 
     Parameters
     ----------
     alphas : int or sequence of float
-        Penalties to try: a list, or so many over a range found from the scale of the data
-        and the number of rows. They are fitted from strong to weak.
+        Penalties to try: a list, or how many to try over a range found from the scale of the
+        data and the number of rows. They are fitted from strong to weak.
     Cs : int or sequence of float, optional
-        The same in scikit-learn's units, for the rows given to `fit`; comes before alphas.
+        The same in scikit-learn's units; overrides alphas. As there, a number stands for so many
+        from 1e-4 to 1e4, and C weighs the sum of the losses of a fold's own rows. Infinity is no
+        penalty.
     cv : int, splitter or iterable
         Folds, as in scikit-learn; a number makes stratified folds. Not used with X_val.
     scoring : str, callable or None
-        As in scikit-learn. "neg_log_loss" and "accuracy" also take soft labels. None is
-        accuracy.
-    refit : bool
+        As in scikit-learn, but "neg_log_loss" by default, also of the method `score`. It and
+        "accuracy" also take soft labels. None is accuracy.
+    refit : bool or "all"
         Whether to fit once more, to all rows, under the best penalty. Otherwise the folds'
         coefficients under that penalty are averaged. With X_val the model is the one that
-        did best there.
+        did best there; "all" fits it once more, to training and validation rows together.
     patience : int, optional
-        End the path when so many penalties in a row have scored worse than the best, and
-        leave the weaker ones, which take longest, untried. None tries all.
-    operator, reference, fit_intercept, penalize_intercept, class_weight
-        As in `SoftmaxRegression`. Balanced class weights are those of all rows.
+        End the path when this many penalties in a row have scored worse than the best; the
+        weaker ones, which take longest, are then not tried. None tries all.
+    l1_ratios : sequence of float, optional
+        Values of `l1_ratio` to try, each with its own path of alphas; overrides l1_ratio.
+    choose : "best" or "one_standard_error"
+        The penalty with the best mean score, or the strongest whose mean score is within one
+        standard error of that.
+    l1_ratio, penalty, standardize, operator, reference, fit_intercept, penalize_intercept,
+    class_weight
+        As in `SoftmaxRegression`. Standard deviations and balanced class weights are
+        those of all rows.
     solver, max_iter, tol, n_threads, random_state
         As in `SoftmaxRegression`, for every fit.
     verbose : bool
         Show a progress bar over the path.
+    checkpoint, checkpoint_every
+        As in `SoftmaxRegression`, for the whole: fits that have ended are not run again, and
+        those in progress go on.
+    dual, intercept_scaling, n_jobs
+        As in `SoftmaxRegression`: accepted where they change nothing.
 
     Attributes
     ----------
     alpha_, C_ : float
-        The penalty with the best mean score (the strongest among equals), in both units.
+        The penalty with the best mean score (the first among equals), in both units.
     alphas_, Cs_ : arrays
-        Those that were tried, from strong to weak.
+        The penalties tried: the numbers given, in their order; from strong to weak where they
+        were chosen.
     scores_ : array of shape (n_folds, n_alphas)
-        On the rows held out; with X_val there is one fold.
+        Scores on the rows held out; with X_val there is one fold.
     coefs_paths_ : array of shape (n_folds, n_alphas, K, d + 1)
         Coefficients with intercepts last, if there are any; 1 instead of K for two classes.
-    n_iter_ : array of shape (n_folds, n_alphas)
+    n_iter_ : array of shape (1, n_folds, n_alphas)
         Iterations of every fit.
-    coef_, intercept_, classes_, n_features_in_, feature_names_in_
+    l1_ratio_, l1_ratios_ : float, array
+        The l1_ratio chosen, and those tried. Where `l1_ratios` was given, alphas_ and Cs_ have a
+        leading axis over them, and scores_, n_iter_ and coefs_paths_ one after the folds; NaN
+        fills paths that ended early.
+    coef_, intercept_, classes_, n_nonzero_, selected_features_, n_features_in_, feature_names_in_
         As in `SoftmaxRegression`.
-    history_, status_
+    history_, status_, best_iteration_
         Of the last fit: that to all rows, or the one chosen on validation rows. None where
         folds were averaged.
 
@@ -102,44 +133,14 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
     array([0, 0])
     """
 
-    def __init__(
-        self,
-        alphas: int | Sequence[float] = 20,
-        *,
-        Cs: int | Sequence[float] | None = None,
-        cv: Any = 5,
-        scoring: Any = "neg_log_loss",
-        refit: bool = True,
-        patience: int | None = None,
-        operator: Any = None,
-        reference: Any = None,
-        fit_intercept: bool = True,
-        penalize_intercept: bool = False,
-        class_weight: Any = None,
-        solver: str | Solver = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        n_threads: int | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.alphas = alphas
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.patience = patience
-        self.operator = operator
-        self.reference = reference
-        self.fit_intercept = fit_intercept
-        self.penalize_intercept = penalize_intercept
-        self.class_weight = class_weight
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_threads = n_threads
-        self.random_state = random_state
-        self.verbose = verbose
+    alphas: int | Sequence[float] = field(default=20, kw_only=False)
+    Cs: int | Sequence[float] | None = None
+    cv: Any = 5
+    scoring: Any = "neg_log_loss"
+    refit: bool | Literal["all"] = True
+    patience: int | None = None
+    l1_ratios: Sequence[float] | None = None
+    choose: Rule = "best"
 
     def fit(
         self,
@@ -150,6 +151,7 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
         y_val: Any = None,
         sample_weight_val: Any = None,
         groups: Any = None,
+        **params: Any,
     ) -> SoftmaxRegressionCV:
         """Fit the path, choose a penalty, and fit under it.
 
@@ -161,231 +163,227 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
             Validation rows to score on, instead of folds.
         groups : optional
             For splitters that ask for groups.
+        **params
+            With scikit-learn's metadata routing: what splitter and scorer ask for. Routing also
+            decides whether scores are weighted.
         """
-        if y is None:
-            raise ValueError("fit requires y to be passed, but the target y is None")
         if self.patience is not None:
             check_count("patience", self.patience, "at least 1 or None")
-        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
-        targets = encode(y, X.shape[0], self.class_weight, sample_weight)
-        problem = self._problem(X, targets, 1.0)
-        alphas = self._alphas(problem)
-        validation = self._validation(targets.classes, X_val, y_val, sample_weight_val)
+        if self.refit not in (True, False, "all"):
+            raise ValueError(f"refit must be True, False or 'all', got {self.refit!r}")
+        with held_interrupt() as hold, use_threads(self.n_threads):
+            rows = HeldOut(X, y, sample_weight)
+            routed = route_fit(self, rows, groups, params)
+            self._fit(rows, HeldOut(X_val, y_val, sample_weight_val), routed)
+        hold.release()
+        return self
+
+    def _fit(self, rows: HeldOut, validation_rows: HeldOut, routed: Routed) -> None:
+        # Folds and scores look at rows and labels again: what is in files is opened once.
+        X, y = self._opened(rows.X, rows.y, reset=True)
+        rows = rows._replace(X=X, y=y)
+        X, targets = self._checked(*rows)
+        if validation_rows.X is not None:
+            X_val, y_val = self._opened(validation_rows.X, validation_rows.y)
+            validation_rows = validation_rows._replace(X=X_val, y=y_val)
+        ratios = self._ratios(len(targets.classes))
+        problem = self._problem(X, targets, 1.0, ratios[0][1])
+        validation = self._validation(problem, targets.classes, *validation_rows)
+        pairs: list[tuple[Any, Any]] = []
         if validation is None:
-            labels = most_probable(y)
-            pairs = list(check_cv(self.cv, labels, classifier=True).split(X, labels, groups))
+            pairs = fold_pairs(self.cv, X, rows.y, targets, routed.split)
             training = split(problem, pairs)
-            judge = self._judge_folds(pairs, problem, X, y, sample_weight, targets.classes)
+            to_score = rows._replace(X=X, sample_weight=routed.sample_weight)
+            fold_scores = scores_of_folds(
+                self.scoring, pairs, problem, to_score, targets.classes, routed.score
+            )
         else:
             training = [problem]
-            rows = [
-                (
-                    validation.design.block(slice(0, validation.design.n_rows)),
-                    y_val,
-                    sample_weight_val,
-                )
-            ]
-            judge = self._judge([validation], rows, targets.classes, X.dtype)
+            to_score = validation_rows._replace(X=self._rows_to_score(validation_rows, validation))
+            fold_scores = scores_of_rows(
+                self.scoring, validation, to_score, targets.classes, X.dtype, routed.score
+            )
+        check_rule(self.choose, len(training))
+        # C weighs a sum: with fewer rows than all, the same C is a larger α.
+        scales = [
+            1.0 if self.Cs is None else problem.total_weight / p.total_weight for p in training
+        ]
+        plans: list[Track] = []
+        for given, own in ratios:
+            under = problem
+            if own != ratios[0][1]:
+                under = problem.with_penalty(self._problem(X, targets, 1.0, own).penalty)
+            plans.append(self._plan(under, given, own, len(training), f"ratio-{len(plans)}-"))
+        with open_checkpoints(
+            self.checkpoint,
+            self.checkpoint_every,
+            lambda: tracks_identity(
+                plans,
+                scales=as_text(scales),
+                class_weight=as_text(self.class_weight),
+                **scores_identity(
+                    self.scoring, pairs, validation, routed.sample_weight, routed.score
+                ),
+            ),
+        ) as checkpoints:
+            for plan in plans:
+                plan.fitter.checkpoints = checkpoints
+            tracks = fit_tracks(
+                plans, training, fold_scores, scales, self.patience, verbose=bool(self.verbose)
+            )
+            chosen, best = self._chosen(tracks)
+            if validation is not None and self.refit == "all":
+                last: Result | None = self._fit_to_both(chosen, best, rows, validation_rows)
+            else:
+                last = self._last_fit(chosen, best, validation)
+        self._store(X.dtype, targets, tracks, chosen, best, last)
+        self._warn(tracks, last, [] if validation is None else distance(problem, validation))
+
+    def _ratios(self, n_classes: int) -> list[tuple[float, float]]:
+        """Values of l1_ratio to try: as they were given, and in W's units."""
+        given = [self.l1_ratio or 0.0] if self.l1_ratios is None else list(self.l1_ratios)
+        if not given:
+            raise ValueError("l1_ratios must hold at least one number, got none")
+        in_sklearn_units = self.Cs is not None
+        return [(r, self._l1_ratio(r, n_classes, in_sklearn_units)) for r in given]
+
+    def _plan(
+        self, problem: Problem, given: float, ratio: float, n_folds: int, prefix: str
+    ) -> Track:
+        """A track before its fits; `prefix` begins their names in the checkpoints."""
+        penalties = self._penalties(problem, ratio)
         fitter = Fitter(
-            problem.with_alpha(middle(alphas)),
-            fits=len(alphas) * len(training),
+            problem.with_alpha(middle(penalties.fitted)),
+            fits=len(penalties.fitted) * n_folds,
             solver=self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
             seed=self._seed(),
         )
-        scores: list[Array] = []
-        with Bar(bool(self.verbose), "path", len(alphas) * len(training)) as bar:
+        fitter.prefix = prefix if self.l1_ratios is not None else ""
+        return Track(given, ratio, problem, penalties, fitter)
 
-            def visit(alpha: float, results: list[Result]) -> bool:
-                scores.append(judge(fitter, [result.W for result in results]))
-                words = f"alpha {alpha:.2e}, score {scores[-1].mean():.6g}"
-                bar.advance(words, len(training))
-                return has_turned(_means(scores), self.patience)
+    def _chosen(self, tracks: list[Track]) -> tuple[Track, int]:
+        """The best track, and the position of the best penalty among those given."""
+        if all(np.isnan(np.array(track.scores)).all() for track in tracks):
+            what = "every score is undefined: the first penalty is taken, for want of a better one"
+            warnings.warn(f"{type(self).__name__}: {what}", UndefinedMetricWarning, stacklevel=4)
+        return choose_among(tracks, self.choose)
 
-            path = follow(fitter, training, alphas, visit)
-        best = int(np.argmax(_means(scores)))
-        last = self._last_fit(fitter, problem.with_alpha(alphas[best]), path[best], validation)
-        self._store(X.dtype, problem, targets, alphas[: len(path)], scores, path, best, last)
-        fits = [result for results in path for result in results]
+    def _warn(self, tracks: list[Track], last: Result | None, far: list[str]) -> None:
+        fits = [result for track in tracks for results in track.path for result in results]
         if last is not None and not any(last is result for result in fits):
             fits.append(last)
-        warn_about_many(fits, self.tol, type(self).__name__, fitter.meeting.interrupted)
-        return self
+        interrupted = any(track.fitter.scheduler.interrupted for track in tracks)
+        warn_about_many(fits, self, type(self).__name__, interrupted, depth=5)
+        for words in far:
+            warnings.warn(f"{type(self).__name__}: {words}", UserWarning, stacklevel=4)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The score that `scoring` names."""
+    def _rows_to_score(self, rows: HeldOut, validation: Problem) -> Any:
+        remote = validation.design.is_remote
+        return validation.design if remote else self._checked_rows(rows.X, reset=False)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
+        """The score that `scoring` names: by default minus the log loss, not the accuracy."""
         check_is_fitted(self)
-        return _score(self, self.scoring, X, y, sample_weight)
+        weight, more = route_score(self, sample_weight, params)
+        X, y = self._opened(X, y)
+        return score(self, self.scoring, X, y, weight, **more)
+
+    def get_metadata_routing(self) -> Any:
+        """Where metadata go: to this estimator, its splitter and its scorer."""
+        return router_of(self)
 
     def plot(self) -> Any:
-        """Draw scores and the size of the weights against α; returns the Matplotlib figure."""
+        """Draw scores and norms of the coefficients against α; returns the Matplotlib figure."""
         check_is_fitted(self)
-        d = self.n_features_in_
-        norms = np.linalg.norm(self.coefs_paths_[..., :d], axis=-1).mean(axis=0)
+        d, place = self.n_features_in_, list(self.l1_ratios_).index(self.l1_ratio_)
+        alphas, scores, paths = self.alphas_, self.scores_, self.coefs_paths_
+        if self.l1_ratios is not None:
+            alphas, scores, paths = alphas[place], scores[:, place], paths[:, place]
+        order = np.argsort(-alphas, kind="stable")
+        order = order[alphas[order] > 0]  # nor NaN, where the path ended early
+        norms = np.linalg.norm(paths[:, order][..., :d], axis=-1).mean(axis=0)
         name = self.scoring if isinstance(self.scoring, str) else "score"
         label = {"neg_log_loss": "negative log loss"}.get(name, name)
-        return draw_path(self.alphas_, self.scores_, norms, label=label, chosen=self.alpha_)
+        chosen = self.alpha_ if self.alpha_ > 0 else None
+        return draw_path(alphas[order], scores[:, order], norms, label=label, chosen=chosen)
 
-    def _alphas(self, problem: Problem) -> Array:
+    def _penalties(self, problem: Problem, ratio: float) -> Penalties:
         if self.Cs is None:
-            return as_alphas(self.alphas, problem)
-        given: Any = self.Cs
-        if np.ndim(given) == 0:
-            return as_alphas(given, problem)
+            return Penalties.of(as_alphas(self.alphas, problem))
         K, S = problem.n_classes, problem.total_weight
-        Cs = [check_real(f"Cs[{i}]", C, "positive", above=0.0) for i, C in enumerate(given)]
-        return as_alphas([penalty_and_C(C, K, S) for C in Cs], problem)
+        return Penalties.of([penalty_and_C(C, K, S, ratio) for C in as_Cs(self.Cs)])
 
-    def _judge_folds(
-        self,
-        pairs: list[tuple[Any, Any]],
-        problem: Problem,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        classes: Any,
-    ) -> Judge:
-        s = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
-        if self.class_weight is not None:  # fits are weighted by class, scores are not
-            plain = encode(y, X.shape[0], None, sample_weight)
-            S = float(plain.weights.sum())
-            problem = replace(
-                problem, labels=plain.labels, weights=plain.weights / S, total_weight=S, cache={}
-            )
-        parts = [np.asarray(others) for _, others in pairs]
-        rows = [
-            (
-                _safe_indexing(X, part),
-                _safe_indexing(y, part),
-                None if s is None else s[part],
-            )
-            for part in parts
-            if not self._scores_itself()
-        ]
-        return self._judge([problem.on(part) for part in parts], rows, classes, X.dtype)
-
-    def _judge(
-        self, held_out: list[Problem], rows: list[tuple[Any, Any, Any]], classes: Any, dtype: Any
-    ) -> Judge:
-        if self._scores_itself():
-            return _OwnScores(self.scoring or "accuracy", held_out)
-        intercept = held_out[0].design.intercept
-        return _OtherScores(_scorer(self.scoring), rows, classes, intercept, dtype)
-
-    def _scores_itself(self) -> bool:
-        return self.scoring is None or (
-            isinstance(self.scoring, str) and self.scoring in _OWN_SCORES
-        )
-
-    def _last_fit(
-        self,
-        fitter: Fitter,
-        problem: Problem,
-        results: list[Result],
-        validation: Problem | None,
-    ) -> Result | None:
-        """The fit whose weights become the model's; None to average the folds'."""
+    def _last_fit(self, chosen: Track, best: int, validation: Problem | None) -> Result | None:
+        """The fit whose coefficients become the model's; None to average those of the folds."""
+        results, fitter = chosen.at(best), chosen.fitter
         if validation is not None:
             return results[0]
         if not self.refit:
             return None
+        problem = chosen.problem.with_alpha(float(chosen.penalties.given[best]))
         mean = np.mean([result.W for result in results], axis=0)
-        return fitter.fit([problem], [mean])[0]
+        try:
+            return fitter.fit([problem], [mean], f"refit-{problem.penalty.alpha:.6e}")[0]
+        except KeyboardInterrupt:  # before it had moved
+            fitter.scheduler.interrupted = True
+            return None
+
+    def _fit_to_both(self, chosen: Track, best: int, rows: HeldOut, others: HeldOut) -> Result:
+        """Fit to training and validation rows together, without copying X."""
+        problem, alpha = chosen.problem, float(chosen.penalties.given[best])
+        if problem.design.is_remote:
+            raise ValueError("refit='all' needs rows on this machine, got rows on others")
+        more = as_design(
+            self._checked_rows(others.X, reset=False), intercept=problem.design.intercept
+        )
+        # In the units of the fits before it: there alpha was chosen.
+        design = PartitionedDesign([problem.design, problem.design.matching(more)])
+        parts = ((problem.design, rows.sample_weight), (more, others.sample_weight))
+        weights = np.concatenate([check_weights(s, part.n_rows) for part, s in parts])
+        y = np.concatenate([np.asarray(rows.y), np.asarray(others.y)])
+        targets = encode(y, len(y), self.class_weight, weights)
+        both = Problem.of(
+            design, targets.labels, sample_weight=targets.weights, n_classes=problem.n_classes
+        )
+        if self.Cs is not None:  # C weighs a sum, and there are more rows
+            alpha *= problem.total_weight / both.total_weight
+        both = both.with_penalty(problem.penalty.with_alpha(alpha))
+        fitter = chosen.fitter
+        return run(
+            both,
+            as_solver(self.solver, both, tol=self.tol, seed=self._seed()).solver,
+            W0=chosen.at(best)[0].W,
+            tol=both.penalty.resolution(self.tol),
+            max_iter=self.max_iter,
+            checkpoint=fitter.checkpoints.slot(f"{fitter.prefix}both-{alpha:.6e}"),
+        )
 
     def _store(
         self,
         dtype: Any,
-        problem: Problem,
         targets: Targets,
-        alphas: Array,
-        scores: list[Array],
-        path: list[list[Result]],
+        tracks: list[Track],
+        chosen: Track,
         best: int,
         last: Result | None,
     ) -> None:
         # All at once and at the end: a fit that fails leaves the last one whole.
-        K, S, intercept = problem.n_classes, problem.total_weight, problem.design.intercept
+        design, S = chosen.problem.design, chosen.problem.total_weight
+        K, alpha = len(targets.classes), float(chosen.penalties.given[best])
+        Cs = None if self.Cs is None else as_Cs(self.Cs)
+        parts = [arrays_of(track, Cs, dtype) for track in tracks]
+        shown = parts[0] if self.l1_ratios is None else stacked_arrays(parts)
+        self.alphas_, self.Cs_, self.scores_, self.n_iter_, self.coefs_paths_ = shown
         self.classes_ = targets.classes
-        self.alphas_, self.alpha_ = alphas, float(alphas[best])
-        self.Cs_ = np.array([penalty_and_C(alpha, K, S) for alpha in alphas])
-        self.C_ = float(self.Cs_[best])
-        self.scores_ = np.array(scores).T
-        by_fold = list(zip(*path, strict=True))
-        self.n_iter_ = np.array([[result.n_iter for result in fold] for fold in by_fold])
-        self.coefs_paths_ = np.array(
-            [[_with_intercept(result.W, intercept, dtype) for result in fold] for fold in by_fold]
-        )
-        W = last.W if last is not None else np.mean([result.W for result in path[best]], axis=0)
-        self.coef_, self.intercept_ = to_coef(W, intercept, dtype)
+        self.l1_ratios_ = np.array([track.l1_ratio for track in tracks])
+        self.l1_ratio_, self.alpha_ = float(chosen.l1_ratio), alpha
+        self.C_ = float(penalty_and_C(alpha, K, S, chosen.ratio) if Cs is None else Cs[best])
+        mean = np.mean([result.W for result in chosen.at(best)], axis=0)
+        W = design.in_units_of_X(mean if last is None else last.W)
+        self.coef_, self.intercept_ = to_coef(W, design.intercept, dtype)
+        self.best_iteration_ = None if last is None else last.kept_iteration
         self.history_ = None if last is None else last.history
         self.status_ = None if last is None else last.status
-        self._alpha, self._total_weight = self.alpha_, S
-
-
-@dataclass(frozen=True)
-class _OwnScores:
-    """Scores that a pass over the rows held out yields, all folds in one."""
-
-    scoring: str
-    held_out: list[Problem]
-
-    def __call__(self, fitter: Fitter, weights: list[Array]) -> Array:
-        column, sign = _OWN_SCORES[self.scoring]
-        return np.asarray(sign * fitter.evaluate(self.held_out, weights)[:, column])
-
-
-@dataclass(frozen=True)
-class _OtherScores:
-    """Scores of scikit-learn's, or of the user's, for a fitted model: X, y and weights a fold."""
-
-    scoring: Any
-    rows: list[tuple[Any, Any, Any]]
-    classes: Any
-    intercept: bool
-    dtype: Any
-
-    def __call__(self, fitter: Fitter, weights: list[Array]) -> Array:
-        return np.array([self._one(W, *rows) for W, rows in zip(weights, self.rows, strict=True)])
-
-    def _one(self, W: Array, X: Any, y: Any, sample_weight: Any) -> float:
-        fitted = SoftmaxRegression()
-        fitted.classes_ = self.classes
-        fitted.coef_, fitted.intercept_ = to_coef(W, self.intercept, self.dtype)
-        fitted.n_features_in_ = fitted.coef_.shape[1]
-        return _score(fitted, self.scoring, X, y, sample_weight)
-
-
-def _score(estimator: Any, scoring: Any, X: Any, y: Any, sample_weight: Any) -> float:
-    """The score of a fitted model, for any `scoring`."""
-    if scoring == "neg_log_loss":
-        # As scikit-learn's, and for soft labels as well.
-        log_p = estimator.predict_log_proba(X)
-        labels = encode_more(y, len(log_p), estimator.classes_, "y", "X")
-        w = check_weights(sample_weight, len(log_p))
-        return float(w @ label_scores(log_p, labels) / w.sum())
-    y, scorer = most_probable(y), _scorer(scoring)
-    if sample_weight is None:
-        return float(scorer(estimator, X, y))
-    return float(scorer(estimator, X, y, sample_weight=sample_weight))
-
-
-def _scorer(scoring: Any) -> Any:
-    if scoring is None or isinstance(scoring, str):
-        return get_scorer(scoring or "accuracy")
-    if not callable(scoring):
-        raise TypeError(f"scoring must be a name, a function or None, got {scoring!r}")
-    return scoring
-
-
-def _means(scores: list[Array]) -> list[float]:
-    """Mean scores, an undefined one worse than any other."""
-    means = [float(s.mean()) for s in scores]
-    if all(np.isnan(means)):
-        raise ValueError(f"every score is NaN: {len(means)} of {len(means)} penalties")
-    return [-np.inf if np.isnan(mean) else mean for mean in means]
-
-
-def _with_intercept(W: Array, intercept: bool, dtype: Any) -> Any:
-    coef, last = to_coef(W, intercept, dtype)
-    return np.column_stack([coef, last]) if intercept else coef
+        self._alpha, self._ratio, self._total_weight = self.alpha_, chosen.ratio, S

@@ -17,9 +17,9 @@ from admm_softmax._checks import check_count
 from admm_softmax._parallel import check_threads, ordered_map
 from admm_softmax.datasets import DatasetError, alexnet_weights
 from admm_softmax.datasets.alexnet import SHAPES
-from admm_softmax.features import cache
 from admm_softmax.features.images import ImageTransformer, Shape
-from admm_softmax.solvers.progress import Bar
+from admm_softmax.progress import Bar
+from admm_softmax.storage.arrays import digest, load, save
 
 _MEAN = np.array((0.485, 0.456, 0.406), np.float32)
 _STD = np.array((0.229, 0.224, 0.225), np.float32)
@@ -61,8 +61,8 @@ class AlexNetPool5(ImageTransformer):
         256 × 384 × 3 × 3            1   ReLU
         256 × 256 × 3 × 3            1   ReLU, 3 × 3 maxima at stride 2
 
-    The n images (n, h, w, 3), or flattened, become 9216 columns of float32: a contiguous
-    block of 36 a channel, as `operators.per_channel` takes them. Computed by torch:
+    The n images (n, h, w, 3), or flattened, become 9216 columns of float32: one contiguous
+    block of 36 per channel, as `operators.per_channel` takes them. Computed by torch:
     `pip install 'admm-softmax[torch]'`. The paper took MATLAB's AlexNet, with grouped
     convolutions and local response normalisation: the sizes agree, accuracies differ a
     little.
@@ -70,15 +70,15 @@ class AlexNetPool5(ImageTransformer):
     Parameters
     ----------
     weights : mapping of ten arrays, optional
-        Weight and bias of the five convolutions, in order; a weight is shaped as above
-        (out × in × height × width). None loads `admm_softmax.datasets.alexnet_weights()`.
+        The parameters: kernel and bias of the five convolutions, in order; a kernel is shaped
+        as above (out × in × height × width). None loads `admm_softmax.datasets.alexnet_weights()`.
     image_shape : (h, w, 3), optional
         Shape of an image, for flattened images; one entry may be −1.
     batch_size : int
-        Images at a time, in each thread; changes the result by rounding at most.
+        Images per batch, in each thread; changes the result by rounding at most.
     cache_dir : path, optional
-        Where to keep results: a file a set of images and weights, named by their SHA-256.
-        What a damaged file held is computed again.
+        Where to keep results: one file per set of images and parameters, named by their
+        SHA-256. A damaged file is computed again.
     n_threads : int, optional
         Threads; None takes every core. The result does not depend on it.
     verbose : bool
@@ -110,7 +110,7 @@ class AlexNetPool5(ImageTransformer):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> AlexNetPool5:
-        """Learn the shape of the images; nothing else."""
+        """Store the shape of the images; nothing is learnt from their content."""
         check_count("batch_size", self.batch_size)
         check_threads(self.n_threads)
         rows, shape = self._learn(X)
@@ -123,16 +123,16 @@ class AlexNetPool5(ImageTransformer):
     def transform(self, X: Any) -> NDArray[np.float32]:
         """The features of the images: (n, 9216), float32."""
         images = _check_bytes(self._rows(X)).reshape(-1, *self.image_shape_)
-        weights = _check_weights(_pretrained() if self.weights is None else self.weights)
+        parameters = _check_parameters(_pretrained() if self.weights is None else self.weights)
         if self.cache_dir is None:
-            return self._compute(images, weights)
-        name = f"{_KIND}-{cache.digest(weights)}-{cache.digest([images])}.npy"
+            return self._compute(images, parameters)
+        name = f"{_KIND}-{digest(parameters)}-{digest([images])}.npy"
         path = Path(self.cache_dir) / name
-        features = cache.load(path, (len(images), prod(_MAPS)), np.float32)
+        features = load(path, (len(images), prod(_MAPS)), np.float32)
         if features is None:
-            features = self._compute(images, weights)
+            features = self._compute(images, parameters)
             try:
-                cache.save(path, features)
+                save(path, features)
             except OSError as error:  # minutes of work are not thrown away for it
                 warnings.warn(f"AlexNetPool5: no cache file written: {error}", stacklevel=2)
         return features
@@ -147,11 +147,11 @@ class AlexNetPool5(ImageTransformer):
         return "pool5_", _MAPS
 
     def _compute(
-        self, images: NDArray[np.uint8], weights: list[NDArray[np.float32]]
+        self, images: NDArray[np.uint8], parameters: list[NDArray[np.float32]]
     ) -> NDArray[np.float32]:
         torch = _torch()
         step = check_count("batch_size", self.batch_size)
-        tensors = [_channels_last(torch, torch.tensor(weight)) for weight in weights]
+        tensors = [_channels_last(torch, torch.tensor(array)) for array in parameters]
         features = np.empty((len(images), *_MAPS), np.float32)
 
         def compute(batch: slice) -> None:
@@ -170,7 +170,8 @@ class AlexNetPool5(ImageTransformer):
 def _input(torch: Any, images: NDArray[np.uint8]) -> Any:
     """Normalised, resized images: (n, 3, 227, 227).
 
-    Normalised first: bilinear weights sum to one, and there are fewer pixels before.
+    Normalised before resizing: the result is the same, as bilinear interpolation averages
+    pixels, and there are fewer pixels.
     """
     colours = (images.astype(np.float32) / np.float32(255) - _MEAN) / _STD
     x = torch.from_numpy(np.ascontiguousarray(colours.transpose(0, 3, 1, 2)))
@@ -180,19 +181,19 @@ def _input(torch: Any, images: NDArray[np.uint8]) -> Any:
     return _channels_last(torch, x)
 
 
-def _pool5(torch: Any, x: Any, weights: Sequence[Any]) -> Any:
+def _pool5(torch: Any, x: Any, parameters: Sequence[Any]) -> Any:
     """The network on a batch: (n, 256, 6, 6)."""
     functions = torch.nn.functional
     for k, layer in enumerate(_LAYERS):
-        weight, bias = weights[2 * k : 2 * k + 2]
-        x = functions.conv2d(x, weight, bias, layer.stride, layer.padding).relu_()
+        kernel, bias = parameters[2 * k : 2 * k + 2]
+        x = functions.conv2d(x, kernel, bias, layer.stride, layer.padding).relu_()
         if layer.pooled:
             x = functions.max_pool2d(x, 3, 2)
     return x
 
 
 def _channels_last(torch: Any, x: Any) -> Any:
-    """The same in the order of memory that convolutions are fastest in, by a third."""
+    """x with its channels last in memory, which makes convolutions a third faster."""
     return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
 
 
@@ -202,12 +203,12 @@ def _check_bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
     return rows
 
 
-def _check_weights(weights: Any) -> list[NDArray[np.float32]]:
+def _check_parameters(weights: Any) -> list[NDArray[np.float32]]:
     if not isinstance(weights, Mapping):
         raise TypeError(f"weights must be a mapping of ten arrays, got {type(weights).__name__}")
     if len(weights) != len(SHAPES):
         raise ValueError(
-            f"weights must be ten arrays (weight, bias, weight, …), got {len(weights)}"
+            f"weights must be ten arrays (kernel, bias, kernel, …), got {len(weights)}"
         )
     arrays = []
     for (name, value), shape in zip(weights.items(), SHAPES.values(), strict=True):
@@ -239,10 +240,10 @@ def _torch() -> Any:
 
 @contextmanager
 def _same_threads(torch: Any) -> Iterator[None]:
-    """Leave torch with as many threads as it had.
+    """Restore torch's number of threads afterwards.
 
-    Within, batches go to threads of ours with one of torch's each: as fast as torch's own
-    on idle cores, faster on busy ones, and the same bits for any number of them.
+    Within, batches run in our threads, with one torch thread each: as fast as torch's own
+    threads on idle cores, faster on busy ones, and the same bits for any number of them.
     """
     before = torch.get_num_threads()
     try:

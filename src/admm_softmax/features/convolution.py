@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 from admm_softmax._checks import check_count
 from admm_softmax._parallel import check_threads, ordered_map
 from admm_softmax.features.images import ImageTransformer, Shape
+from admm_softmax.kernels.thresholds import compiling_is_off
 
 #: Numbers in a block of gathered pixels: 2 MB, so that a block stays in the cache.
 _BLOCK = 2**19
+
+#: From so many features on, transforming images repays loading compiled code.
+_MANY = 10_000
 
 _ACTIVATIONS: dict[str, Callable[[NDArray[np.float32]], object]] = {
     "tanh": lambda maps: np.tanh(maps, out=maps),
@@ -31,8 +35,8 @@ class RandomConvolution(ImageTransformer):
         out[p, q] = σ( Σᵢⱼₖ f[i, j, k] · v[p − i + ⌊a/2⌋, q − j + ⌊b/2⌋, k] )
 
     with rows modulo h and columns modulo w. The n images (n, h, w), (n, h, w, c), or
-    flattened, become n_filters·h·w columns of float32, a contiguous block of h·w a
-    filter, as `operators.per_channel` takes them.
+    flattened, become n_filters·h·w columns of float32, one contiguous block of h·w
+    per filter, as `operators.per_channel` takes them.
 
     Parameters
     ----------
@@ -45,7 +49,7 @@ class RandomConvolution(ImageTransformer):
     random_state : int, Generator, RandomState or None
         Seeds the filters, as in `np.random.default_rng`. None is a fixed seed, 0.
     activation : "tanh", "relu" or "identity"
-        σ.
+        The function σ.
     n_threads : int, optional
         Threads; None takes every core. The result does not depend on it.
 
@@ -66,6 +70,9 @@ class RandomConvolution(ImageTransformer):
     >>> RandomConvolution().fit_transform(images).shape
     (5, 7056)
     """
+
+    #: `fit` learns no more than the shape of an image: `RowBlocks` may do it with one image.
+    learns_only_shape = True
 
     def __init__(
         self,
@@ -98,9 +105,9 @@ class RandomConvolution(ImageTransformer):
     def transform(self, X: Any) -> NDArray[np.float32]:
         """The maps of the images: (n, n_filters·h·w), float32."""
         rows = self._rows(X)
-        apply = _activation(self.activation)
         count, *size, _ = self.filters_.shape
         gather = _gather(self.image_shape_, size)
+        apply = _activation(self.activation, count * gather.shape[1])
         filters = self.filters_.reshape(count, len(gather))
         maps = np.empty((len(rows), count, gather.shape[1]), np.float32)
 
@@ -126,9 +133,9 @@ class RandomConvolution(ImageTransformer):
 
 
 def _gather(shape: Shape, size: Sequence[int]) -> NDArray[np.intp]:
-    """Where the pixels are that the entries of a filter meet: (a·b·c) × (h·w).
+    """Positions of the pixels that the entries of a filter multiply: (a·b·c) × (h·w).
 
-    Taking a flattened image there gives the matrix that filters multiply. Against shifted
+    Indexing a flattened image with them gives the matrix that filters multiply. Against shifted
     sums, transforms and `scipy.ndimage` this was the fastest for small filters.
     """
     height, width, channels = shape
@@ -150,9 +157,19 @@ def _filter_size(value: Any) -> tuple[int, int]:
     return check_count("filter_size", pair[0], rule), check_count("filter_size", pair[1], rule)
 
 
-def _activation(name: Any) -> Callable[[NDArray[np.float32]], object]:
+def _activation(name: Any, n_features: int = 0) -> Callable[[NDArray[np.float32]], object]:
+    """The function that overwrites maps by their activation.
+
+    NumPy's tanh takes most of the time of a transform, and a compiled one a ninth of NumPy's (on
+    Zen 3). They agree to 4e-7; the number of features alone decides, so that an image has the
+    same features whatever other images come with it.
+    """
     if name not in _ACTIVATIONS:
         raise ValueError(f"activation must be one of {sorted(_ACTIVATIONS)}, got {name!r}")
+    if name == "tanh" and n_features >= _MANY and not compiling_is_off():
+        from admm_softmax.kernels.compiled.tanh import tanh_in_place  # noqa: PLC0415
+
+        return tanh_in_place
     return _ACTIVATIONS[name]
 
 

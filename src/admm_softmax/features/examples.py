@@ -18,7 +18,7 @@ def standardize_examples(X: Any, copy: bool = True) -> Any:
 
         xᵢ ← (xᵢ − mean(xᵢ)) / max(std(xᵢ), 1/√d)
 
-    with the population's standard deviation, and a floor under it so that constant rows
+    with the population standard deviation, and a lower bound on it so that constant rows
     become zero. Sums are in float64; float32 stays float32. In a pipeline, wrap it in
     scikit-learn's FunctionTransformer.
 

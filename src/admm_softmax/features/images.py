@@ -19,7 +19,7 @@ _RULE = "(height, width) or (height, width, channels), of which one may be -1"
 
 
 class ImageTransformer(TransformerMixin, BaseEstimator, ABC):
-    """A transformer from images to maps: (n, h, w, c) to (n, m·h'·w'), a map after the other.
+    """A transformer from images to maps: (n, h, w, c) to (n, m·h'·w'), map by map.
 
     Images come as (n, h, w), as (n, h, w, c), or flattened in C order with `image_shape`
     given. A subclass has the parameter `image_shape` and says what its maps are.
@@ -44,7 +44,7 @@ class ImageTransformer(TransformerMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _maps(self) -> tuple[str, Shape]:
-        """What a map is called, and number, height and width of the maps."""
+        """The name of a map, and number, height and width of the maps."""
 
     def _learn(self, X: Any) -> tuple[NDArray[Any], Shape]:
         """Check the images of `fit`; return them flattened, and the shape of one."""
@@ -73,7 +73,7 @@ class ImageTransformer(TransformerMixin, BaseEstimator, ABC):
 
 
 def _flattened(X: Any) -> tuple[Any, Shape | None]:
-    """X with a row an image, and the shape of an image where X says so."""
+    """X with one row per image, and the shape of an image unless X was flattened already."""
     if isinstance(X, list | tuple):
         X = np.asarray(X)
     if getattr(X, "ndim", 2) not in (3, 4):

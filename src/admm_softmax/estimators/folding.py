@@ -1,0 +1,42 @@
+"""Which rows each fold of a cross-validation fits, and which it holds out."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import check_cv
+
+from admm_softmax._checks import check_count
+from admm_softmax.design import Rows
+from admm_softmax.estimators.labels import Targets, most_probable
+from admm_softmax.estimators.placed import stratified
+
+
+def fold_pairs(
+    cv: Any, X: Any, y: Any, targets: Targets, routed: Mapping[str, Any]
+) -> list[tuple[Any, Any]]:
+    """Rows to fit and rows to hold out, for every fold; `routed` is for the splitter."""
+    if not getattr(X, "is_remote", False):
+        labels = most_probable(y)
+        splitter = check_cv(cv, labels, classifier=True)
+        return list(splitter.split(_places(X), labels, **routed))
+    if cv is None or isinstance(cv, numbers.Integral):
+        n_folds = check_count("cv", 5 if cv is None else cv, "at least 2")
+        placed = targets.labels
+        assert isinstance(placed, Rows)
+        return stratified(X, placed, len(targets.classes), n_folds)
+    try:
+        return list(check_cv(cv).split(_places(X), None, **routed))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "where labels are on other machines, cv must be a number, a splitter that needs "
+            f"no labels, or a list of (rows to fit, rows to hold out): {error}"
+        ) from error
+
+
+def _places(X: Any) -> Any:
+    """What splitters get for X: they look at the number of rows only."""
+    return np.zeros((X.shape[0], 1))

@@ -1,0 +1,45 @@
+"""Parameters of LogisticRegression that have no meaning here: neutral values are accepted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: The values that change nothing, and what to do instead of others.
+_NEUTRAL: dict[str, tuple[tuple[Any, ...], str]] = {
+    "dual": (
+        (False,),
+        "it is liblinear's; solver='auto' solves wide data in the space of their rows by itself",
+    ),
+    "intercept_scaling": (
+        (1,),
+        "it is liblinear's, whose penalty covers the intercept, as does penalize_intercept=True",
+    ),
+    "n_jobs": ((None, 1, -1), "fits are not run in processes; use n_threads=… to limit threads"),
+}
+
+
+def check_neutral(estimator: Any) -> None:
+    """Raise unless these parameters have a value that changes nothing."""
+    for name, (values, instead) in _NEUTRAL.items():
+        value = getattr(estimator, name)
+        if not any(value is neutral or value == neutral for neutral in values):
+            raise ValueError(f"{name}={value!r} is not supported: {instead}")
+
+
+def penalty_object(given: Any, l1_ratio: float) -> Any:
+    """The penalty of an estimator, without the names that scikit-learn has for the usual one.
+
+    Its "l2" is the penalty without `l1_ratio`, its "elasticnet" the one with it; None stands for
+    both here. "deprecated" is the default of scikit-learn 1.8 and later.
+    """
+    if not isinstance(given, str):
+        return given
+    if given in ("elasticnet", "deprecated") or (given == "l2" and not l1_ratio):
+        return None
+    instead = {
+        "l1": "use l1_ratio=1",
+        "l2": f"it is the penalty with l1_ratio=0, and l1_ratio is {l1_ratio:g}",
+        "none": "use C=np.inf or alpha=0",
+    }
+    reason = instead.get(given, "give None or an object of admm_softmax.penalties")
+    raise ValueError(f"penalty={given!r} is not supported: {reason}")

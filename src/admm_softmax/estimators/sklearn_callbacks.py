@@ -1,0 +1,76 @@
+"""scikit-learn's own callbacks (`set_callbacks`, from 1.9 on), beside those of `run`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from admm_softmax.design import Design
+from admm_softmax.estimators.coefficients import to_coef
+from admm_softmax.solvers import Iterate
+
+if TYPE_CHECKING:
+
+    class CallbackSupportMixin:
+        """Gives an estimator the method `set_callbacks`."""
+
+        def _init_callback_context(self, **settings: Any) -> Any: ...
+
+    def with_callbacks(method: Any) -> Any:
+        """Tear callbacks down at the end of a method."""
+
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:  # before 1.9
+
+        class CallbackSupportMixin:
+            """Nothing to support."""
+
+        def with_callbacks(method):
+            """The method as it is."""
+            return method
+
+
+def start_callbacks(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any, design: Design
+) -> Steps | None:
+    """Tell scikit-learn's callbacks that a fit begins; None where there are none."""
+    if not getattr(estimator, "_skl_callbacks", None):
+        return None
+    metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+    context = estimator._init_callback_context(max_subtasks=estimator.max_iter + 1)
+    shared = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+    context.call_on_fit_task_begin(**shared)
+
+    def attributes(iterate: Iterate) -> dict[str, Any]:
+        coef, last = to_coef(design.in_units_of_X(iterate.W), design.intercept, X.dtype)
+        return {"classes_": classes, "coef_": coef, "intercept_": last}
+
+    return Steps(context, shared, attributes)
+
+
+class Steps:
+    """A callback of `run` that makes a task of scikit-learn's of every step."""
+
+    def __init__(
+        self, context: Any, shared: dict[str, Any], attributes: Callable[[Iterate], dict[str, Any]]
+    ) -> None:
+        self.context, self.shared, self.attributes = context, shared, attributes
+        self.task: Any = None
+
+    def __call__(self, iterate: Iterate) -> bool:
+        """End the task of the step that led here, and begin the next."""
+        known = {"reconstruction_attributes": self.attributes(iterate)}
+        stop = False
+        if self.task is not None:
+            stop = bool(self.task.call_on_fit_task_end(**self.shared, **known))
+        self.task = self.context.subcontext(task_name="step")
+        self.task.call_on_fit_task_begin(**self.shared, **known)
+        return stop
+
+    def finish(self) -> None:
+        """End the task that no step followed, and the fit."""
+        if self.task is not None:
+            self.task.call_on_fit_task_end(estimator=self.shared["estimator"])
+        self.context.call_on_fit_task_end(**self.shared, reconstruction_attributes={})

@@ -1,0 +1,129 @@
+"""Rows and labels of a probe: arrays, tensors and files, normalised where asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from admm_softmax.design import Design, PartitionedDesign, StreamedDesign, as_design
+from admm_softmax.estimators.inputs import opened
+from admm_softmax.estimators.labels import as_array
+from admm_softmax.sources import RowBlocks
+
+Normalize = Literal["none", "l2", "standardize"]
+#: Names of features and labels in a file that holds both.
+FEATURES, LABELS = ("X", "x", "features", "embeddings"), ("y", "labels", "targets")
+
+
+class Part(NamedTuple):
+    """Rows as a design with an intercept, and their labels."""
+
+    design: Design
+    labels: Any
+
+    def at(self, rows: Any) -> Part:
+        """Some of the rows, by rising positions."""
+        return Part(self.design.picked(rows), self.labels[rows])
+
+    def with_more(self, other: Part) -> Part:
+        """The rows of both."""
+        return Part(
+            PartitionedDesign([self.design, other.design]),
+            np.concatenate([self.labels, other.labels]),
+        )
+
+
+def part_of(given: Any, normalize: Normalize, name: str) -> Part:
+    """Rows and labels from (X, y), or from one `.npz` or `.pt` file with both."""
+    if isinstance(given, str | PathLike):
+        given = _both(Path(fspath(given)))
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise ValueError(f"{name} must be (X, y) or a file with both, got {type(given).__name__}")
+    X, y = (_loaded(each) for each in given)
+    X, y = opened(X, y, True)
+    design = as_design(X, intercept=True)
+    labels = as_array(y, f"the labels of {name}")
+    if labels.shape != (design.n_rows,):
+        raise ValueError(
+            f"{name} must have one label for each of {design.n_rows} rows, got {labels.shape}"
+        )
+    return Part(_unit_rows(design) if normalize == "l2" else design, labels)
+
+
+def _loaded(given: Any) -> Any:
+    """The only array of a `.pt` or `.npz` file; all else as it is."""
+    if not isinstance(given, str | PathLike):
+        return given
+    path = Path(fspath(given))
+    if path.suffix == ".npz":
+        return _only(dict(np.load(path)), path)
+    if path.suffix in (".pt", ".pth"):
+        found = _torch_file(path)
+        return _only(found, path) if isinstance(found, dict) else found
+    return given
+
+
+def _only(found: dict[str, Any], path: Path) -> Any:
+    if len(found) != 1:
+        raise ValueError(f"{path} must hold one array, got {sorted(found)}")
+    return next(iter(found.values()))
+
+
+def _both(path: Path) -> tuple[Any, Any]:
+    """Features and labels of one file, by their names."""
+    if path.suffix == ".npz":
+        found: Any = dict(np.load(path))
+    elif path.suffix in (".pt", ".pth"):
+        found = _torch_file(path)
+    else:
+        raise ValueError(f"{path} must be .npz or .pt to hold features and labels")
+    if isinstance(found, tuple | list) and len(found) == 2:
+        return found[0], found[1]
+    names = [[n for n in wanted if n in found] for wanted in (FEATURES, LABELS)]
+    if not all(names):
+        raise ValueError(
+            f"{path} must hold one of {FEATURES} and one of {LABELS}, got {sorted(found)}"
+        )
+    return found[names[0][0]], found[names[1][0]]
+
+
+def _torch_file(path: Path) -> Any:
+    try:
+        import torch  # noqa: PLC0415
+    except ImportError as error:
+        raise ImportError(
+            f"reading {path} needs torch: pip install 'admm-softmax[torch]'"
+        ) from error
+    return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def _unit_rows(design: Design) -> Design:
+    """The same rows divided by their lengths, block by block; rows of zeros stay."""
+    if design.is_sparse:
+        X = design.X  # type: ignore[attr-defined]
+        squares = np.asarray(X.power(2).sum(axis=1)).reshape(-1)
+        lengths = np.sqrt(np.where(squares > 0, squares, 1.0))
+        return as_design(sp.diags_array(1.0 / lengths).astype(X.dtype) @ X)
+    if isinstance(design, StreamedDesign):
+        return as_design(RowBlocks(design.source, transform=_unit))
+    if not hasattr(design, "block"):
+        raise TypeError(f"normalize='l2' does not take a {type(design).__name__}")
+    blocks: Any = design
+
+    def rows() -> Iterator[Any]:
+        for part in blocks.partition():
+            yield _unit(blocks.block(part))
+
+    n, d = design.shape
+    return as_design(RowBlocks(rows, n_rows=n, n_features=d, dtype=design.dtype))
+
+
+def _unit(X: Any) -> Any:
+    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float32)
+    lengths = np.linalg.norm(X, axis=1, keepdims=True)
+    return X / np.where(lengths > 0, lengths, 1.0)

@@ -1,0 +1,274 @@
+"""`probe`: the protocol of a linear probe, from features to test metrics."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+
+from admm_softmax._arrays import Array
+from admm_softmax._checks import check_count, check_real
+from admm_softmax.estimators import SoftmaxRegression, softmax_path
+from admm_softmax.estimators.base import penalty_and_C
+from admm_softmax.estimators.coefficients import from_coef
+from admm_softmax.estimators.labels import unseen_labels
+from admm_softmax.path.result import Path as SoftmaxPath
+from admm_softmax.probes.data import Normalize, Part, part_of
+from admm_softmax.probes.metrics import Metric, as_metric, bootstrap
+from admm_softmax.probes.recipes import recipe_of
+from admm_softmax.probes.result import Interval, ProbeResult, Shot
+
+REPORTED = ("accuracy", "top5", "mean_per_class", "log_loss")
+
+
+def probe(
+    train: Any,
+    val: Any = None,
+    test: Any = None,
+    *,
+    recipe: str = "dinov2",
+    Cs: Sequence[float] | None = None,
+    metric: str | Callable[..., float] | None = None,
+    report: Sequence[str | Callable[..., float]] = REPORTED,
+    normalize: Normalize = "none",
+    refit: bool | None = None,
+    val_share: float | None = None,
+    shots: Sequence[int] = (),
+    repeats: int = 5,
+    samples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    folder: str | Path | None = None,
+    **settings: Any,
+) -> ProbeResult:
+    """Fit under every C, choose by validation rows, refit, and measure on test rows.
+
+    Parameters
+    ----------
+    train, val, test : (X, y), or a file
+        X is what `SoftmaxRegression.fit` takes, also a `.pt` or `.npz` file with one array; y are
+        labels of any kind. A `.pt` or `.npz` file may hold both, as "features" and "labels".
+    recipe : "dinov2" or "clip"
+        Gives Cs, metric, refit and val_share where those are not set; see
+        `admm_softmax.probes.RECIPES`.
+    Cs : sequence of float, optional
+        scikit-learn's C to try.
+    metric : str or function, optional
+        What decides on the validation rows: "accuracy", "top5", "mean_per_class", "log_loss",
+        "macro_f1", "auroc", or a function of class codes and probabilities, of which more is
+        better. Among equal values the strongest penalty is chosen.
+    report : sequence of metrics
+        What to measure on the test rows.
+    normalize : "none", "l2" or "standardize"
+        Rows of length one, made block by block; or columns in units of their standard deviation,
+        which is implied and copies nothing.
+    refit : bool, optional
+        Whether the final model is fitted to training and validation rows, under the same C.
+    val_share : float, optional
+        Without `val`: the share of the training rows, drawn at random, that validates.
+    shots, repeats : sequence of int, int
+        Also choose C and measure with so many training rows per class, `repeats` draws each. They
+        are measured by `metric`, on the test rows if there are any, else on validation rows.
+    samples, level : int, float
+        Bootstrap samples of the test rows, and the level of the intervals; 0 samples for none.
+    seed : int
+        Of everything that is drawn.
+    folder : path, optional
+        A folder to keep fits in, so that the same call goes on where one that was killed ended.
+    **settings
+        Settings of `SoftmaxRegression` for every fit: tol, max_iter, solver, class_weight, ….
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> import admm_softmax
+    >>> X, y = load_digits(return_X_y=True)
+    >>> found = admm_softmax.probe((X[:900], y[:900]), test=(X[900:], y[900:]), Cs=[1e-4, 1e-3])
+    >>> found.C, round(found.test["accuracy"].value, 2)
+    (0.001, 0.93)
+    """
+    began = time.perf_counter()
+    chosen = recipe_of(recipe)
+    if normalize not in ("none", "l2", "standardize"):
+        raise ValueError(f"normalize must be 'none', 'l2' or 'standardize', got {normalize!r}")
+    check_count("samples", samples, "a whole number ≥ 0", least=0)
+    rows = part_of(train, normalize, "train")
+    share = chosen.val_share if val_share is None else val_share
+    rows, held_out = _split(rows, share, seed) if val is None else (
+        rows, part_of(val, normalize, "val")
+    )  # fmt: skip
+    tested = None if test is None else part_of(test, normalize, "test")
+    sweep = _Sweep(
+        _checked_Cs(chosen.Cs if Cs is None else Cs),
+        as_metric(chosen.metric if metric is None else metric),
+        {"standardize": normalize == "standardize", **settings},
+        None if folder is None else Path(folder),
+    )
+    found = sweep.run(rows, held_out, "sweep")
+    final = sweep.refit(rows, held_out, found, chosen.refit if refit is None else refit)
+    wanted = [as_metric(each) for each in report]
+    return ProbeResult(
+        recipe=recipe,
+        source=chosen.source,
+        metric=sweep.metric.name,
+        Cs=sweep.Cs,
+        alphas=found.alphas,
+        val_scores=found.scores,
+        best=found.best,
+        test=_measured(final, tested, wanted, samples, level, seed),
+        shots=_few_shots(sweep, rows, held_out, tested or held_out, shots, repeats, seed),
+        n_train=rows.design.n_rows,
+        n_val=held_out.design.n_rows,
+        n_test=0 if tested is None else tested.design.n_rows,
+        seconds=time.perf_counter() - began,
+        estimator=final,
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A sweep: α and score of every C, the best, and the fits."""
+
+    alphas: Array
+    scores: Array
+    best: int
+    path: SoftmaxPath
+    #: Where the fit of each C is in the path.
+    places: Any
+
+    @property
+    def start(self) -> tuple[Any, Any]:
+        """The coefficients of the best fit."""
+        place = self.places[self.best]
+        return self.path.coefs[place], self.path.intercepts[place]
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """Fits under every C, and the choice among them."""
+
+    Cs: Array
+    metric: Metric
+    settings: dict[str, Any]
+    folder: Path | None
+
+    def run(self, rows: Part, validation: Part, name: str) -> _Found:
+        """Fit to some rows under every C, and choose by others."""
+        n, K = len(rows.labels), len(np.unique(rows.labels))
+        alphas = np.array([penalty_and_C(C, K, n) for C in self.Cs])
+        with warnings.catch_warnings():
+            # scikit-learn takes one row per class for a regression.
+            warnings.filterwarnings("ignore", "The number of unique classes is greater")
+            path = softmax_path(
+                rows.design, rows.labels, alphas.tolist(), **self.settings, **self._kept(name)
+            )
+        places = np.array([int(np.abs(np.log(path.alphas / alpha)).argmin()) for alpha in alphas])
+        codes = _codes(validation.labels, path.classes, "val")
+        fits = zip(path.coefs, path.intercepts, strict=True)
+        scores = np.array([self.metric(codes, _proba(validation, *fit, K)) for fit in fits])[places]
+        # Among equal ones the strongest penalty.
+        order = np.argsort(self.Cs, kind="stable")
+        best = int(order[np.nanargmax(self.metric.sign * scores[order])])
+        return _Found(alphas, scores, best, path, places)
+
+    def refit(self, rows: Part, validation: Part, found: _Found, both: bool) -> SoftmaxRegression:
+        """The model under the C chosen, of the training rows or of all."""
+        fitted = rows.with_more(validation) if both else rows
+        model = SoftmaxRegression(
+            C=float(self.Cs[found.best]), **self.settings, **self._kept("refit")
+        )
+        return model.fit(fitted.design, fitted.labels, coef_init=found.start)
+
+    def _kept(self, name: str) -> dict[str, Any]:
+        return {} if self.folder is None else {"checkpoint": self.folder / name}
+
+
+def _proba(part: Part, coef: Any, intercept: Any, n_classes: int) -> Array:
+    W = from_coef(coef, intercept, n_classes, True)
+    return np.asarray(part.design.map_scores(W, lambda scores: softmax(scores, axis=1)))
+
+
+def _codes(labels: Any, classes: Any, name: str) -> Any:
+    """Labels as positions among the classes of the training rows."""
+    unseen = np.setdiff1d(labels, classes)
+    if len(unseen):
+        raise ValueError(unseen_labels(name, unseen, classes))
+    return np.searchsorted(classes, labels)
+
+
+def _checked_Cs(Cs: Any) -> Array:
+    found = np.array([check_real("Cs", C, "positive", above=0.0) for C in np.atleast_1d(Cs)])
+    if not len(found):
+        raise ValueError("Cs must hold at least one number, got none")
+    return found
+
+
+def _split(rows: Part, share: float, seed: int) -> tuple[Part, Part]:
+    """Training rows, and a share of them, drawn at random, to validate."""
+    n = len(rows.labels)
+    check_real("val_share", share, "between 0 and 1", above=0.0)
+    count = int(share * n)
+    if not 0 < count < n:
+        raise ValueError(f"val_share must leave rows on both sides, got {share} of {n} rows")
+    order = np.random.default_rng(seed).permutation(n)
+    return rows.at(np.sort(order[count:])), rows.at(np.sort(order[:count]))
+
+
+def _measured(
+    model: SoftmaxRegression,
+    tested: Part | None,
+    wanted: Sequence[Metric],
+    samples: int,
+    level: float,
+    seed: int,
+) -> dict[str, Interval]:
+    """Metrics of the final model on the test rows."""
+    if tested is None:
+        return {}
+    codes = _codes(tested.labels, model.classes_, "test")
+    P = model.predict_proba(tested.design)
+    return {
+        each.name: Interval(*bootstrap(each, codes, P, samples, level, seed)) for each in wanted
+    }
+
+
+def _few_shots(
+    sweep: _Sweep,
+    rows: Part,
+    validation: Part,
+    tested: Part,
+    shots: Sequence[int],
+    repeats: int,
+    seed: int,
+) -> tuple[Shot, ...]:
+    """Draws of few rows per class: C chosen on the validation rows, and the metric."""
+    found = []
+    for size in shots:
+        check_count("shots", size)
+        for repeat in range(check_count("repeats", repeats)):
+            drawn = rows.at(_drawn(rows.labels, size, [seed, size, repeat]))
+            result = sweep.run(drawn, validation, f"shots-{size}-{repeat}")
+            classes = result.path.classes
+            codes = _codes(tested.labels, classes, "test")
+            value = sweep.metric(codes, _proba(tested, *result.start, len(classes)))
+            found.append(Shot(size, repeat, float(sweep.Cs[result.best]), value))
+    return tuple(found)
+
+
+def _drawn(labels: Any, size: int, seed: Any) -> Any:
+    """The rising positions of so many rows of each class, at random."""
+    random = np.random.default_rng(seed)
+    classes, codes = np.unique(labels, return_inverse=True)
+    places = [np.flatnonzero(codes == k) for k in range(len(classes))]
+    fewest = min(map(len, places))
+    if fewest < size:
+        raise ValueError(
+            f"shots must be at most {fewest}, the rows of the rarest class, got {size}"
+        )
+    return np.sort(np.concatenate([random.choice(p, size, replace=False) for p in places]))

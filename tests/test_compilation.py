@@ -1,0 +1,99 @@
+"""Compiling ahead, and a clock that leaves compiling out."""
+
+import gc
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numba.core.dispatcher import Dispatcher
+
+from admm_softmax import LBFGS, Problem, run
+from admm_softmax.kernels.compile_clock import compile_seconds
+from admm_softmax.solvers import loop
+
+FIT = """
+import sys, time
+import numpy as np
+from admm_softmax import LBFGS, Problem, run, warm_up
+from admm_softmax.kernels.compile_clock import compile_seconds
+
+assert compile_seconds() == 0.0
+if "ahead" in sys.argv:
+    warm_up()
+ahead = compile_seconds()
+X = np.random.default_rng(0).standard_normal((30_000, 20)).astype(np.float32)
+problem = Problem.of(X, np.arange(30_000) % 10, 1e-3)
+begin = time.perf_counter()
+history = run(problem, LBFGS(preconditioner="gram"), max_iter=3, tol=0.0,
+              verbose="verbose" in sys.argv).history
+print(ahead, compile_seconds() - ahead, time.perf_counter() - begin, history["seconds"][-1])
+"""
+
+
+def fit(cache, *arguments):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-c", FIT, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    said = done.stderr.count("compiling for this machine")
+    return [*map(float, done.stdout.split()[-4:]), said, done.stderr]
+
+
+def test_compiling_is_not_on_the_clock(tmp_path):
+    _, compiling, wall, clock, said, words = fit(tmp_path, "verbose")
+    assert compiling > 0.5  # a fresh cache
+    assert clock <= wall - compiling
+    assert said == 1
+    assert f"kept in {tmp_path}" in words
+    _, compiling, _, _, said, _ = fit(tmp_path, "verbose")
+    assert compiling == 0.0  # all of it was kept
+    assert said == 0
+
+
+@pytest.mark.parametrize("argument", ["ahead"])
+def test_what_is_warmed_up_is_not_compiled_again(tmp_path, argument):
+    ahead, later, _, _, said, words = fit(tmp_path, argument)
+    assert ahead > 0.5
+    assert later == 0.0
+    assert said == 0, words  # nobody asked, and nobody looks
+
+
+def test_where_code_cannot_be_kept_a_setting_is_named():
+    from admm_softmax.kernels.compiled import jit
+
+    assert "NUMBA_CACHE_DIR" in jit.announcement(object())
+
+
+def variants():
+    """How many variants of compiled functions there are in this process, loaded or compiled."""
+    return sum(len(d.overloads) for d in gc.get_objects() if issubclass(type(d), Dispatcher))
+
+
+def test_read_only_rows_and_long_indices_need_no_variant_of_their_own():
+    X = np.random.default_rng(0).standard_normal((20_000, 12))
+    y = np.arange(20_000) % 10
+    settings = {"max_iter": 2, "tol": 0.0}
+    thin = sp.csr_array(np.where(np.abs(X) > 1.0, X, 0.0))
+    for rows in (X, thin):
+        run(Problem.of(rows, y, 1e-3), LBFGS(preconditioner="gram"), **settings)
+    before = variants()
+    assert before > 0
+    X.flags.writeable = False
+    long = thin.copy()
+    long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+    for array in (thin.data, thin.indices, thin.indptr):
+        array.flags.writeable = False
+    for rows in (X, thin, long):
+        run(Problem.of(rows, y, 1e-3), LBFGS(preconditioner="gram"), **settings)
+    assert variants() == before
+
+
+def test_a_time_limit_does_not_count_compiling(monkeypatch):
+    seconds = iter([0.0, 9.0])  # compiled so far, before and after a step
+    clock = iter([0.0, 10.0])
+    monkeypatch.setattr(loop, "compile_seconds", lambda: next(seconds))
+    monkeypatch.setattr(loop.time, "perf_counter", lambda: next(clock))
+    assert loop._timed_next(iter(["iterate"])) == ("iterate", 1.0)
+    assert np.isfinite(compile_seconds())
