@@ -1,7 +1,7 @@
-"""Data sets and pre-trained weights, each verified by the SHA-256 of its content.
+"""Data sets and parameters of AlexNet, each verified by the SHA-256 of its content.
 
-What is asked for comes from the first place that has it: the cache, a folder of yours, the
-canonical address, a package registry. Wherever it comes from, the bytes are the same.
+Each comes from the first place that has it: the cache, a folder of yours, the canonical
+address, a package registry. Wherever it comes from, the bytes are the same.
 """
 
 from admm_softmax.datasets.alexnet import alexnet_weights

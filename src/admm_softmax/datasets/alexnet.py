@@ -15,7 +15,7 @@ from admm_softmax.datasets.resolve import resolve
 from admm_softmax.datasets.sources import pypi, web
 from admm_softmax.datasets.spec import Arrays, DatasetError, Format, Spec
 
-#: Torchvision's numbers of the five convolutions among its layers.
+#: Numbers of the five convolutions among torchvision's layers.
 _LAYERS = (0, 3, 6, 8, 10)
 _KERNELS = (
     (64, 3, 11, 11),
@@ -24,7 +24,7 @@ _KERNELS = (
     (256, 384, 3, 3),
     (256, 256, 3, 3),
 )
-#: Of the ten arrays, in order.
+#: Names and shapes of the ten arrays, in order.
 SHAPES: dict[str, tuple[int, ...]] = {
     f"features.{layer}.{part}": shape
     for layer, kernel in zip(_LAYERS, _KERNELS, strict=True)
@@ -61,7 +61,7 @@ def decode_npz(contents: Mapping[str, bytes]) -> Arrays:
 
 
 def decode_torch(contents: Mapping[str, bytes]) -> Arrays:
-    """Torchvision's own file, by torch's loader of weights and nothing else."""
+    """Torchvision's own file, by `torch.load`, which is not allowed to run code from it."""
     ((file, content),) = contents.items()
     try:
         import torch  # noqa: PLC0415  (optional)

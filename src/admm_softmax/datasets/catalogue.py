@@ -1,4 +1,4 @@
-"""What there is to fetch, by name."""
+"""The data sets that can be fetched, by name."""
 
 from __future__ import annotations
 

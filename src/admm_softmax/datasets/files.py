@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import logging
+import os
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -53,7 +54,7 @@ def _present(folder: Path, file: str) -> Path | None:
 
 
 def _most_bytes(spec: Spec) -> int:
-    """More than any file of the set can unpack to, and less than a machine has."""
+    """A limit on unpacked bytes: more than any file of the set has, less than would harm."""
     numbers = sum(prod(shape) for shape in spec.shapes.values())
     return 4 * numbers * np.dtype(spec.dtype).itemsize + 2**20
 
@@ -61,15 +62,38 @@ def _most_bytes(spec: Spec) -> int:
 def _from_folder(folder: Path, form: Format, most: int) -> dict[str, bytes]:
     paths = {file: _present(folder, file) for file in form.files}
     _complete(form, {file for file, path in paths.items() if path})
-    return {file: _unzipped(path, path.read_bytes(), most) for file, path in paths.items() if path}
+    return {file: _unzipped(path, _bytes(path, most), most) for file, path in paths.items() if path}
+
+
+def _bytes(path: Path, most: int) -> bytes:
+    """The content of a file that is not too large to be part of the set."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        content = file.read(most + 1) if size <= most else b""
+    if size > most or len(content) > most:
+        raise DatasetError(f"{path.name} has {size:,} bytes, more than {most:,}")
+    return content
+
+
+class _ModestTarInfo(tarfile.TarInfo):
+    """A member whose extended header is short: tarfile takes minutes over one of megabytes."""
+
+    LONGEST_HEADER = 2**16
+
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type.decode("latin1") in "gxXLK" and self.size > self.LONGEST_HEADER:
+            raise tarfile.ReadError(f"a header of {self.size:,} bytes is too long")
+        return super()._proc_member(tar)  # type: ignore[misc,no-any-return]
 
 
 def _from_tar(archive: Path, form: Format, most: int) -> dict[str, bytes]:
-    """The members wanted, read and never extracted."""
+    """The files of the format, read from the archive and never extracted to disk."""
     contents: dict[str, bytes] = {}
     try:
-        with tarfile.open(archive) as tar:
+        with tarfile.open(archive, tarinfo=_ModestTarInfo) as tar:
             for member in tar:
+                if member.size > most:
+                    raise DatasetError(f"{member.name} has more than {most:,} bytes")
                 path = PurePosixPath(member.name)
                 file = path.name.removesuffix(".gz")
                 if file not in form.files or member.isdir():
@@ -79,8 +103,6 @@ def _from_tar(archive: Path, form: Format, most: int) -> dict[str, bytes]:
                     raise DatasetError(
                         f"a member must be a plain file with a relative path, got {member.name}"
                     )
-                if member.size > most:
-                    raise DatasetError(f"{member.name} has more than {most:,} bytes")
                 contents[file] = _unzipped(path, stream.read(), most)
                 if len(contents) == len(form.files):
                     break
@@ -118,7 +140,7 @@ def _decoded(form: Format, contents: dict[str, bytes]) -> Arrays:
         return form.decode(contents)
     except DatasetError:
         raise
-    except Exception as error:  # a damaged file or a hostile pickle fails in any way it likes
+    except Exception as error:  # a damaged file or a hostile pickle can raise anything
         names = ", ".join(form.files)
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise DatasetError(f"{names} cannot be read: {reason}") from error

@@ -27,9 +27,9 @@ IDX_FILES = {
 }
 TRAIN_BATCHES = tuple(f"data_batch_{i}" for i in range(1, 6))
 BATCHES = (*TRAIN_BATCHES, "test_batch")
-#: Of an array in an .npz file; the largest has 47 million (MNIST), or 151 (AlexNet's classifier).
+#: The most bytes of an array in an .npz file; MNIST has 47 million, AlexNet's classifier 151.
 MOST_BYTES = 2**29
-#: The package's own spelling.
+#: Misspelt so in the package.
 PNG_LABELS = ("train_lables.json", "test_lables.json")
 _KERAS = {
     "train_images": "x_train",

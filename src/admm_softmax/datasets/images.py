@@ -190,7 +190,9 @@ def load_cifar10(*, data_dir: Folder = None, download: bool = True) -> Images:
 
 
 def load_digits() -> Images:
-    """scikit-learn's 1797 digits, 8 × 8, from 0 to 16. Images 3, 7, 11, … test, the rest train.
+    """scikit-learn's 1797 digits, 8 × 8. Images 3, 7, 11, … are the test set.
+
+    Grey levels go from 0 to 255, as in the other sets; scikit-learn's own from 0 to 16.
 
     >>> load_digits().test_images.shape
     (449, 8, 8)
@@ -199,10 +201,11 @@ def load_digits() -> Images:
 
     bunch = datasets.load_digits()
     tests = np.arange(len(bunch.target)) % 4 == 3
+    images = np.rint(bunch.images * (255 / 16)).astype(np.uint8)
     arrays = {
-        "train_images": bunch.images[~tests].astype(np.uint8),
+        "train_images": images[~tests],
         "train_labels": bunch.target[~tests],
-        "test_images": bunch.images[tests].astype(np.uint8),
+        "test_images": images[tests],
         "test_labels": bunch.target[tests],
     }
     return _images("digits", "scikit-learn", DIGITS, arrays)

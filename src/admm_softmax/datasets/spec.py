@@ -22,7 +22,7 @@ class Format:
     """Files that together hold a data set, and the function that reads them.
 
     A file may be gzipped, with `.gz` after its name. `archives` are the tar files in which
-    they travel.
+    they are distributed.
     """
 
     files: tuple[str, ...]
@@ -32,7 +32,7 @@ class Format:
 
 @dataclass(frozen=True)
 class Source:
-    """A place elsewhere: `fetch` puts its files into an empty folder.
+    """A remote source: `fetch` puts its files into an empty folder.
 
     `needs` is a module without which the files cannot be read, and what to install for it.
     """
@@ -47,9 +47,9 @@ class Spec:
     """A data set: its arrays, their checksums, and where to look.
 
     `encode` yields the arrays as the publisher's own files, by name; `checksums` has the
-    SHA-256 of each. Compression, archive and format drop out, so one checksum serves all.
+    SHA-256 of each. It is the same for every compression, archive and format.
 
-    `folders` are looked through in a folder of the user's, `installed` on the system.
+    `folders` are searched within the user's folder, `installed` on the system.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The paper's two data sets: which rows train, validate and test, their features, and L."""
+"""The paper's two data sets: training, validation and test rows, their features, and L."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from admm_softmax import operators
 from admm_softmax.datasets import alexnet_weights
-from admm_softmax.datasets.cache import cache_folder
 from admm_softmax.datasets.images import Folder, Images, load_cifar10, load_mnist
 from admm_softmax.features import AlexNetPool5, RandomConvolution, standardize_examples
+from admm_softmax.storage.folders import cache_folder
 
 Rows = NDArray[np.intp]
 
@@ -28,7 +28,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """What an experiment runs on; `operator` is the paper's L, the intercept's 1 included."""
+    """The data of one experiment; `operator` is the paper's L, the intercept's 1 included."""
 
     train: Part
     validation: Part
@@ -37,19 +37,19 @@ class Data:
 
     @property
     def others(self) -> tuple[Part, Part]:
-        """Those that are not fitted: validation and test."""
+        """The parts that are not fitted: validation and test."""
         return self.validation, self.test
 
 
 def split_rows(
     labels: NDArray[np.intp], seed: int = 0, *, leaky: bool = False
 ) -> tuple[Rows, Rows]:
-    """50,000 rows of MNIST, of which 1,000 of each class validate and the rest train.
+    """50,000 rows of MNIST: 1,000 per class to validate, the rest to train.
 
-    Seed 0 takes the rows, and the first 1,000, in their order; any other shuffles them.
-    `leaky` repeats the mistake of the authors' code, with the same rows to validate: these, at
-    random among the others, are deleted from the training rows class by class, at places that
-    were counted before the first deletion and no longer hold by then, so that most of them stay.
+    Seed 0 takes the rows, and the first 1,000 per class, in their order; any other seed
+    shuffles them. `leaky` repeats the mistake of the authors' code, with the same rows to
+    validate: they are mixed at random with the others and deleted class by class, at positions
+    counted before the first deletion, which are wrong after it, so that most of them stay.
     """
     random = np.random.default_rng(seed)
     order = random.permutation(len(labels)) if seed else np.arange(len(labels))
@@ -61,8 +61,8 @@ def split_rows(
 
 
 def _with_leak(train: Rows, validation: Rows, random: np.random.Generator) -> Rows:
-    """The training rows when those to validate, 1,000 a class, are deleted at wrong places."""
-    # None among the last 10,000: places there would not exist any more after ten deletions.
+    """The training rows when those to validate, 1,000 per class, are deleted at wrong positions."""
+    # None among the last 10,000: positions there would no longer exist after ten deletions.
     mixed = random.permutation(np.concatenate([train[:30_000], validation]))
     left = np.concatenate([mixed, train[30_000:]])
     places = [np.flatnonzero(np.isin(left, rows)) for rows in np.split(validation, 10)]
@@ -98,7 +98,7 @@ def cifar10(
     data_dir: Folder = None,
     verbose: bool = False,
 ) -> Data:
-    """CIFAR-10 as AlexNet sees it: 40,000, 10,000 and 10,000 standardised rows of 9216.
+    """CIFAR-10 in AlexNet's features: 40,000, 10,000 and 10,000 standardised rows of 9216.
 
     Batches 1 to 4 train and batch 5 validates with seed 0; any other shuffles the five.
     """
@@ -121,15 +121,15 @@ def alexnet_features(
     images: Images, *, data_dir: Folder = None, verbose: bool = False
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Standardised features of the training and of the test images, kept in the cache."""
-    weights = alexnet_weights(data_dir=data_dir)
-    network = AlexNetPool5(weights, cache_dir=cache_folder() / "features", verbose=verbose)
+    parameters = alexnet_weights(data_dir=data_dir)
+    network = AlexNetPool5(parameters, cache_dir=cache_folder() / "features", verbose=verbose)
     network.fit(images.train_images)
     train, test = (network.transform(x) for x in (images.train_images, images.test_images))
     return standardize_examples(train, copy=False), standardize_examples(test, copy=False)
 
 
 def prepare(name: str, *, data_dir: Folder = None, verbose: bool = False) -> None:
-    """Fetch the images and, for CIFAR-10, make their features: what is missing is missed now."""
+    """Fetch the images and compute CIFAR-10's features, so that errors come before the runs."""
     if name == "mnist":
         load_mnist(data_dir=data_dir)
     else:

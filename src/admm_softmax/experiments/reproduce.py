@@ -1,28 +1,29 @@
-"""The paper's experiments, from data to figures that a report can be written of."""
+"""The paper's experiments: run them, and collect the results that go into the report."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from admm_softmax._cached import cached_property
 from admm_softmax._checks import check_count, check_real
 from admm_softmax.estimators import SoftmaxRegressionCV
 from admm_softmax.experiments import data as data_sets
 from admm_softmax.experiments.data import Data
-from admm_softmax.experiments.kept import Kept, provenance, write_json
 from admm_softmax.experiments.paper import SETTINGS, Setting
 from admm_softmax.experiments.protocol import Outcome, Problems, compete, warm_up
 from admm_softmax.path import Cell, Sweep, sweep_rho_alpha
 from admm_softmax.problem import Problem
+from admm_softmax.report.provenance import provenance
 from admm_softmax.solvers import Solver, Status
+from admm_softmax.storage.records import Records, write_json
 
-#: Under which the library chooses α itself, among so many.
+#: Penalties under which the library chooses α itself, and the number of α it tries.
 PENALTIES = ("identity", "the paper's L")
 N_ALPHAS = 20
 #: The grid's values of α, and of ρ as the paper scales it.
@@ -35,12 +36,12 @@ Say = Callable[[str], None]
 class Options:
     """How much to run.
 
-    budget : seconds a method and seed
+    budget : seconds per method and seed
     authors_split : run seed 0 once more, with the authors' MNIST split, whose validation rows
         mostly stay among the training rows
-    grid_rows : training rows of the grid; 0 leaves the grid out
-    grid_iterations : of ADMM in each cell
-    data_dir : a folder that may have the data
+    grid_rows : training rows of the grid; 0 skips the grid
+    grid_iterations : iterations of ADMM in each cell
+    data_dir : a folder to search before downloading
     verbose : show progress bars
     """
 
@@ -62,7 +63,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Better:
-    """What the library makes of the same features when it chooses α itself."""
+    """The result on the same features with α chosen by the library."""
 
     penalty: str
     seed: int
@@ -78,8 +79,8 @@ class Better:
 class Grid:
     """The grid over ρ, as the paper scales it, and α.
 
-    rows : of training, and at most of validation and of test
-    seconds : since the grid was last begun or gone on with
+    rows : number of training rows, and at most of validation and of test rows
+    seconds : since the grid was last started or resumed
     cells : as `Cell.to_json` gives them, with the paper's ρ
     """
 
@@ -90,7 +91,7 @@ class Grid:
 
     @property
     def sweep(self) -> Sweep:
-        """The same as a Sweep, which can be drawn."""
+        """The cells as a Sweep, which can be plotted."""
         cells = {(c.rho, c.alpha): c for c in map(Cell.from_json, self.cells)}
         rhos, alphas = (np.array(sorted(set(values))) for values in zip(*cells, strict=True))
         return Sweep(rhos, alphas, cells, self.seconds)
@@ -113,7 +114,7 @@ class Results:
     made: dict[str, dict[str, str]]
 
     def to_json(self) -> dict[str, Any]:
-        """As it goes into results.json."""
+        """The content of results.json for this experiment."""
         return {
             "settings": _settings(self.setting),
             "options": asdict(self.options),
@@ -127,38 +128,38 @@ class Results:
 
 
 def reproduce(name: str, out: Path, options: Options, say: Say = lambda _: None) -> Results:
-    """Run an experiment, or what is left of it; `say` is told what begins.
+    """Run an experiment, or the rest of it; `say` is called with a line when a run starts.
 
     Each finished run is kept in `out/runs`, and not repeated unless its settings changed.
     """
     setting = SETTINGS[name]
-    kept = Kept(out / "runs")
+    records = Records(out / "runs", provenance)
     outcomes, better = [], []
     for number in range(options.seeds):
-        seed = _Seed(number, setting, options, kept, say)
+        seed = _Seed(number, setting, options, records, say)
         outcomes += seed.outcomes()
         better += [seed.better(penalty) for penalty in PENALTIES]
     leaky = []
     if options.authors_split:
-        leaky = _Seed(0, setting, options, kept, say, leaky=True).outcomes()
-    grid = _grid(setting, out, options, kept, say) if options.grid_rows else None
-    return Results(setting, options, outcomes, leaky, better, grid, kept.made)
+        leaky = _Seed(0, setting, options, records, say, leaky=True).outcomes()
+    grid = _grid(setting, out, options, records, say) if options.grid_rows else None
+    return Results(setting, options, outcomes, leaky, better, grid, records.made)
 
 
 def write_results(results: Sequence[Results], out: Path) -> Path:
-    """`results.json` in `out`: every figure, with what it depends on."""
+    """Write `results.json` to `out`: all results with their settings and provenance."""
     experiments = {result.setting.name: result.to_json() for result in results}
     return write_json(out / "results.json", {**provenance(), "experiments": experiments})
 
 
 @dataclass(frozen=True, eq=False)
 class _Seed:
-    """One draw of filters and rows; the data are loaded when a run is left to do."""
+    """One draw of filters and rows; the data are loaded only if a run is not on disk yet."""
 
     number: int
     setting: Setting
     options: Options
-    kept: Kept
+    records: Records
     say: Say
     leaky: bool = False
 
@@ -171,7 +172,7 @@ class _Seed:
         return Problems.of(self.data, self.setting.alpha)
 
     def outcomes(self) -> list[Outcome]:
-        """Of all methods."""
+        """One outcome per method."""
         return [self._outcome(*pair) for pair in self.setting.solvers(self.number).items()]
 
     def _outcome(self, method: str, solver: Solver) -> Outcome:
@@ -191,22 +192,22 @@ class _Seed:
             )
 
         folder = f"{budget:g}s-authors-split" if self.leaky else f"{budget:g}s"
-        settings = f"alpha = {self.setting.alpha:g}, {solver}"
-        return self.kept(Outcome, f"{folder}/{self.number}-{_slug(method)}", settings, make)
+        settings = f"alpha = {self.setting.alpha:g}, {solver}, iterations are steps"
+        return self.records(Outcome, f"{folder}/{self.number}-{_slug(method)}", settings, make)
 
     def better(self, penalty: str) -> Better:
-        """With α chosen by the library."""
+        """The result with α chosen by the library."""
 
         def make() -> Better:
             self.say(f"{self.setting.name}, seed {self.number}: alpha by the library, L {penalty}")
             return choose_alpha(self.data, penalty, self.number, self.options.verbose)
 
         name = f"better/{self.number}-{_slug(penalty)}"
-        return self.kept(Better, name, f"{N_ALPHAS} alphas, L = {penalty}", make)
+        return self.records(Better, name, f"{N_ALPHAS} alphas, L = {penalty}", make)
 
 
 def choose_alpha(data: Data, penalty: str, seed: int, verbose: bool = False) -> Better:
-    """A path of penalties, chosen by the loss on the validation rows."""
+    """Fit a path of penalties, and choose one by the loss on the validation rows."""
     warm_up()
     operator = None if penalty == "identity" else data.operator
     begin = time.perf_counter()
@@ -215,7 +216,7 @@ def choose_alpha(data: Data, penalty: str, seed: int, verbose: bool = False) -> 
     ).fit(data.train.X, data.train.y, X_val=data.validation.X, y_val=data.validation.y)
     seconds = time.perf_counter() - begin
     if model.scores_.size < N_ALPHAS or model.status_ == Status.INTERRUPTED:
-        raise KeyboardInterrupt  # which the fit took for a wish to see what there was
+        raise KeyboardInterrupt  # the fit catches it and returns part of the path
     return Better(
         penalty=penalty,
         seed=seed,
@@ -234,7 +235,7 @@ def _load(name: str, seed: int, options: Options, leaky: bool = False) -> Data:
     return data_sets.cifar10(seed, data_dir=options.data_dir, verbose=options.verbose)
 
 
-def _grid(setting: Setting, out: Path, options: Options, kept: Kept, say: Say) -> Grid:
+def _grid(setting: Setting, out: Path, options: Options, records: Records, say: Say) -> Grid:
     """The grid over (ρ, α) on the first rows, with the paper's L."""
     name = f"grid-{options.grid_rows}-{options.grid_iterations}"
 
@@ -269,11 +270,11 @@ def _grid(setting: Setting, out: Path, options: Options, kept: Kept, say: Say) -
         return Grid(n, options.grid_iterations, sweep.seconds, cells)
 
     settings = f"[{GRID[0]:g}, {GRID[-1]:g}]², {len(GRID)} × {len(GRID)}"
-    return kept(Grid, name, settings, make)
+    return records(Grid, name, settings, make)
 
 
 def _settings(setting: Setting) -> dict[str, Any]:
-    """What every run of an experiment was given."""
+    """The settings that all runs of an experiment share."""
     return {
         "title": setting.title,
         "features": setting.features,

@@ -1,4 +1,4 @@
-"""What a reproduction says: tables beside the paper's, figures, and words about both."""
+"""The report of a reproduction: its sections, figures and words."""
 
 from __future__ import annotations
 
@@ -8,25 +8,30 @@ from pathlib import Path
 import numpy as np
 
 from admm_softmax.datasets import load_cifar10, load_mnist
-from admm_softmax.experiments.figures import (
-    against_time,
-    by_method,
-    cg_steps,
-    deterioration,
-    filtered_images,
-    sample_images,
-)
 from admm_softmax.experiments.paper import METHODS, Setting
-from admm_softmax.experiments.protocol import Outcome
-from admm_softmax.experiments.reproduce import Better, Grid, Results
+from admm_softmax.experiments.protocol import Outcome, by_method
+from admm_softmax.experiments.reproduce import Grid, Results
+from admm_softmax.experiments.tables import (
+    better,
+    by_penalty,
+    comparison,
+    deviation,
+    leak,
+    mean,
+    median_seconds,
+    progress,
+    speed,
+)
 from admm_softmax.features import RandomConvolution
-from admm_softmax.report.page import Figure, Page, Section, Table, write_page
+from admm_softmax.plots.images import draw_filtered, draw_samples
+from admm_softmax.plots.runs import draw_against_time, draw_cg_residuals
+from admm_softmax.report.page import Figure, Page, Section, write_page
 
 ADMM = METHODS[0]
 
 
 def write_report(results: Sequence[Results], out: Path) -> Path:
-    """`report.html`, and the tables and figures as files, in `out`."""
+    """Write `report.html`, and the tables and figures as files, to `out`."""
     sections = [section for result in results for section in _sections(result)]
     tables = [
         f"## {section.heading}\n\n{table.to_markdown()}"
@@ -47,10 +52,10 @@ def _sections(results: Results) -> list[Section]:
     first = [outcome for outcome in results.outcomes if outcome.seed == 0]
     name = setting.name
     what = (
-        f"{options.seeds} {'seed' if options.seeds == 1 else 'seeds'}, {options.budget:g} s a "
+        f"{options.seeds} {'seed' if options.seeds == 1 else 'seeds'}, {options.budget:g} s per "
         "method and seed on the solver's own clock: set-up counts, monitoring does not. Of each "
-        "run the iterate with the best validation accuracy is kept, and only that one meets the "
-        "test rows. "
+        "run the iterate with the best validation accuracy is kept, and only that one is "
+        "evaluated on the test rows. "
         f"alpha = {setting.alpha:g}, rho = {setting.rho:g}; training, validation and test rows are "
         f"disjoint. {_provenance(results)}"
     )
@@ -64,7 +69,7 @@ def _sections(results: Results) -> list[Section]:
                     f"{name}-time",
                     "Accuracy and loss against time, seed 0. The first steps of some methods lie "
                     "outside the panels.",
-                    against_time(first),
+                    draw_against_time({o.method: o.history for o in first}),
                 ),
                 *_newton(name, by_method(first)["Newton-CG"][0]),
                 *_pictures(results),
@@ -74,7 +79,7 @@ def _sections(results: Results) -> list[Section]:
             f"{setting.title}: with alpha chosen by the library",
             [
                 "SoftmaxRegressionCV fits 20 penalties, over a range it finds itself, to "
-                "max|∇F| ≤ 1e-4, and takes the one with the smallest loss on the validation rows."
+                "max|∇F| ≤ 1e-4, and chooses the one with the smallest loss on the validation rows."
             ],
             [better(results)],
         ),
@@ -84,117 +89,6 @@ def _sections(results: Results) -> list[Section]:
     if results.grid is not None:
         sections.append(_grid(results.setting, results.grid))
     return sections
-
-
-def comparison(results: Results) -> Table:
-    """The paper's table with ours beside it."""
-    rows = []
-    for method, outcomes in by_method(results.outcomes).items():
-        paper = results.setting.reported[method]
-        rows.append(
-            [
-                method,
-                f"{paper.misfit:.3f}, {100 * paper.accuracy:.2f} %",
-                _spread([o.test_loss for o in outcomes], 3),
-                _spread([100 * o.test_accuracy for o in outcomes], 2, " %"),
-                _spread([100 * o.val_accuracy for o in outcomes], 2, " %"),
-                _spread([100 * o.train_accuracy for o in outcomes], 2, " %"),
-            ]
-        )
-    return Table(
-        ["method", "the paper's", "our misfit", "our accuracy", "validation", "training"],
-        rows,
-        "Misfit (mean cross entropy) and accuracy on the 10,000 test images, the paper's and ours; "
-        "validation and training accuracy of the same iterates. Mean ± standard deviation over the "
-        "seeds.",
-    )
-
-
-def speed(results: Results) -> Table:
-    """What an iteration costs."""
-    rows = []
-    for method, outcomes in by_method(results.outcomes).items():
-        rows.append(
-            [
-                method,
-                _endings(outcomes),
-                f"{np.median([o.iterations for o in outcomes]):.0f}",
-                f"{np.median([o.kept_iteration for o in outcomes]):.0f}",
-                f"{np.median([o.setup_seconds for o in outcomes]):.1f}",
-                "–" if (each := _each(outcomes)) is None else f"{each:.3f}",
-            ]
-        )
-    return Table(
-        ["method", "ended", "iterations", "kept", "first, s", "others, s"],
-        rows,
-        "How the runs ended, and after how many seconds; iterations (of SGD: epochs; Newton-CG and "
-        "ℓ-BFGS count their start as the first), the one kept, the seconds until the first (ADMM's "
-        "Gram matrix and factorisation are in it) and of each after it; where the line search "
-        "tries several steps it is more. Medians.",
-    )
-
-
-def progress(results: Results) -> Table:
-    """Who leads when."""
-    times = [share * results.options.budget for share in (0.1, 0.2, 1 / 3, 2 / 3)]
-    rows = []
-    for method, outcomes in by_method(results.outcomes).items():
-        cells = []
-        for time in (*times, np.inf):
-            best = [_best_within(outcome, time) for outcome in outcomes]
-            known = [accuracy for accuracy in best if accuracy is not None]
-            cells.append(f"{100 * _mean(known):.2f} %" if len(known) == len(best) else "–")
-        rows.append([method, *cells])
-    return Table(
-        ["method", *(f"{round(time, 3):g} s" for time in times), "the end"],
-        rows,
-        "The best validation accuracy within so many seconds, the mean over the seeds.",
-    )
-
-
-def _best_within(outcome: Outcome, seconds: float) -> float | None:
-    """None before the first iterate."""
-    records = zip(outcome.history["seconds"], outcome.history["val_accuracy"], strict=True)
-    return max((accuracy for second, accuracy in records if second <= seconds), default=None)
-
-
-def better(results: Results) -> Table:
-    """What is reached when the library chooses."""
-    rows = []
-    for chosen in _by_penalty(results):
-        rows.append(
-            [
-                f"L = {chosen[0].penalty}",
-                ", ".join(f"{row.alpha:.1e}" for row in chosen),
-                _spread([row.test_loss for row in chosen], 3),
-                _spread([100 * row.test_accuracy for row in chosen], 2, " %"),
-                _spread([row.seconds for row in chosen], 0),
-            ]
-        )
-    return Table(
-        ["penalty", "alpha", "test misfit", "test accuracy", "seconds"],
-        rows,
-        "The same features and rows. Seconds are those of the whole path of 20 fits.",
-    )
-
-
-def leak(results: Results) -> Table:
-    """The same filters with both splits."""
-    rows = []
-    clean = by_method([outcome for outcome in results.outcomes if outcome.seed == 0])
-    for method, outcomes in by_method(results.authors_split).items():
-        accuracies = [
-            accuracy
-            for outcome in (*clean[method], *outcomes)
-            for accuracy in (outcome.val_accuracy, outcome.test_accuracy)
-        ]
-        rows.append([method, *(f"{100 * accuracy:.2f} %" for accuracy in accuracies)])
-    return Table(
-        ["method", "clean: validation", "test", "authors': validation", "test"],
-        rows,
-        "Accuracy of the iterate with the best validation accuracy, seed 0; the rows to validate "
-        "and to test are the same.",
-    )
 
 
 def _leak(results: Results) -> Section:
@@ -209,10 +103,10 @@ def _leak(results: Results) -> Section:
         f"{results.setting.title}: what the authors' split does",
         [
             "The authors' code deletes the validation rows from the training rows class by class, "
-            "at places counted before the first deletion, so that most of them stay, and the "
-            "methods are trained on most of what they are validated on. Validation accuracy minus "
-            f"test accuracy is, on average over the methods, {leaky:+.2f} points then, and "
-            f"{clean:+.2f} with the clean split.",
+            "at positions counted before the first deletion, so that most of them stay, and the "
+            "methods are trained on most of the rows they are validated on. Averaged over the "
+            f"methods, validation accuracy minus test accuracy is {leaky:+.2f} points with that "
+            f"split, and {clean:+.2f} with the clean one.",
         ],
         [leak(results)],
     )
@@ -256,7 +150,7 @@ def _pictures(results: Results) -> list[Figure]:
         Figure(
             f"{name}-images",
             "The first training images of every class.",
-            sample_images(images.train_images, images.train_labels, images.class_names),
+            draw_samples(images.train_images, images.train_labels, images.class_names),
         )
     ]
     if name == "mnist":
@@ -265,17 +159,17 @@ def _pictures(results: Results) -> list[Figure]:
         figures.append(
             Figure(
                 "mnist-filtered",
-                "Five images and what the nine random filters of seed 0 make of them.",
-                filtered_images(chosen, maps.reshape(5, 9, 28, 28)),
+                "Five images and their maps under the nine random filters of seed 0.",
+                draw_filtered(chosen, maps.reshape(5, 9, 28, 28)),
             )
         )
     return figures
 
 
 def _verdict(results: Results) -> str:
-    """The order that came out, and ADMM's speed against the paper's."""
+    """The ranking by test accuracy, and ADMM's speed compared with the paper's."""
     methods, setting = by_method(results.outcomes), results.setting
-    means = {name: _mean([o.test_accuracy for o in methods[name]]) for name in METHODS}
+    means = {name: mean([o.test_accuracy for o in methods[name]]) for name in METHODS}
     ranks = sorted(METHODS, key=lambda name: -means[name])
     ranking = ", ".join(f"{name} {100 * means[name]:.2f} %" for name in ranks)
     best = max(METHODS, key=lambda name: setting.reported[name].accuracy)
@@ -285,7 +179,7 @@ def _verdict(results: Results) -> str:
         else f"{ranks[0]} comes first here; in the paper it is {best}."
     )
     ahead = 100 * (means[ranks[0]] - means[ranks[1]])
-    spread = 100 * max(_deviation([o.test_accuracy for o in methods[name]]) for name in ranks[:2])
+    spread = 100 * max(deviation([o.test_accuracy for o in methods[name]]) for name in ranks[:2])
     if ahead <= spread:
         first += f" It is {ahead:.2f} points ahead of {ranks[1]}, within the spread of the seeds."
     return f"By test accuracy: {ranking}. {first} {_pace(methods[ADMM], results)}"
@@ -293,10 +187,10 @@ def _verdict(results: Results) -> str:
 
 def _pace(outcomes: Sequence[Outcome], results: Results) -> str:
     """What an iteration of ADMM costs, and whether there was time for enough of them."""
-    each, paper = _each(outcomes), results.setting.seconds_per_iteration
+    each, paper = median_seconds(outcomes), results.setting.seconds_per_iteration
     if each is None:
         return (
-            "ADMM-Softmax had time for its set-up and one iteration only: its figures mean "
+            "ADMM-Softmax had time for one iteration at most, so its results mean "
             "nothing; give it a larger budget."
         )
     ratio = paper / each
@@ -306,34 +200,20 @@ def _pace(outcomes: Sequence[Outcome], results: Results) -> str:
         f"{words}."
     )
     few = min(outcome.iterations for outcome in outcomes)
-    return pace if few >= 30 else f"{pace} There was time for {few} of them: a larger budget pays."
-
-
-def _each(outcomes: Sequence[Outcome]) -> float | None:
-    """The median of the seconds an iteration takes after the first, or None if there is none."""
-    known = [o.seconds_per_iteration for o in outcomes if o.seconds_per_iteration is not None]
-    return float(np.median(known)) if known else None
-
-
-def _endings(outcomes: Sequence[Outcome]) -> str:
-    """'time limit, 300 s', or each of several."""
-    endings = []
-    for status in dict.fromkeys(outcome.status for outcome in outcomes):
-        seconds = np.median([o.seconds for o in outcomes if o.status == status])
-        endings.append(f"{status.replace('_', ' ')}, {seconds:.0f} s")
-    return "; ".join(endings)
+    advice = f" There was time for {few} of them only: a larger budget would help."
+    return pace if few >= 30 else pace + advice
 
 
 def _newton(name: str, outcome: Outcome) -> list[Figure]:
-    if not cg_steps(outcome):
-        return []  # not one step within the budget
+    if not outcome.cg_residuals:
+        return []  # no Newton step within the budget
     caption = f"{_deterioration(outcome)} Seed 0; the dashed line is CG's tolerance."
-    return [Figure(f"{name}-newton", caption, deterioration(outcome))]
+    return [Figure(f"{name}-newton", caption, draw_cg_residuals(outcome.cg_residuals))]
 
 
 def _deterioration(newton: Outcome) -> str:
-    """Whether CG leaves more of the Newton system unsolved as it goes on."""
-    steps = cg_steps(newton)
+    """Whether CG solves the later Newton systems less accurately than the first."""
+    steps = newton.cg_residuals
     first, later = steps[0][-1], float(np.median([step[-1] for step in steps[len(steps) // 2 :]]))
     how = (
         "Newton-CG deteriorates as the paper says"
@@ -347,7 +227,7 @@ def _deterioration(newton: Outcome) -> str:
 
 
 def _provenance(results: Results) -> str:
-    """When, where and by what the runs were made."""
+    """Dates, machines and versions of the runs."""
     made = results.made.values()
     dates, machines, versions = (
         " and ".join(sorted({run[key] for run in made})) for key in ("date", "machine", "versions")
@@ -356,24 +236,19 @@ def _provenance(results: Results) -> str:
 
 
 def _in_short(results: Results) -> str:
-    ours = _mean([o.test_accuracy for o in by_method(results.outcomes)[ADMM]])
-    chosen = max(_by_penalty(results), key=lambda rows: _mean([row.val_accuracy for row in rows]))
+    ours = mean([o.test_accuracy for o in by_method(results.outcomes)[ADMM]])
+    chosen = max(by_penalty(results), key=lambda rows: mean([row.val_accuracy for row in rows]))
     return (
         f"{results.setting.title}: ADMM-Softmax reaches {100 * ours:.2f} % on the "
         f"test images (the paper: {100 * results.setting.reported[ADMM].accuracy:.2f} %); with "
-        f"alpha chosen by the library it is {100 * _mean([r.test_accuracy for r in chosen]):.2f} %."
+        f"alpha chosen by the library it is {100 * mean([r.test_accuracy for r in chosen]):.2f} %."
     )
-
-
-def _by_penalty(results: Results) -> list[list[Better]]:
-    penalties = dict.fromkeys(row.penalty for row in results.better)
-    return [[row for row in results.better if row.penalty == name] for name in penalties]
 
 
 def _gaps(results: Results) -> str:
     """Test accuracies, ours minus the paper's."""
     gaps = [
-        f"{name} {100 * (_mean([o.test_accuracy for o in outcomes]) - paper.accuracy):+.2f}"
+        f"{name} {100 * (mean([o.test_accuracy for o in outcomes]) - paper.accuracy):+.2f}"
         for (name, outcomes), paper in zip(
             by_method(results.outcomes).items(), results.setting.reported.values(), strict=True
         )
@@ -384,14 +259,14 @@ def _gaps(results: Results) -> str:
 
 def _differences(results: Sequence[Results]) -> Section:
     return Section(
-        "Where this differs from the paper, and why",
+        "Differences from the paper, and their reasons",
         [
             *(_gaps(result) for result in results),
             "Splits. The authors' code leaves most validation images of MNIST among the training "
             "images, which is why their validation accuracy (98.47 %) lies above their test "
-            "accuracy. Here the parts are disjoint; compare the test columns. --authors-split "
-            "runs seed 0 with the leak, too.",
-            "Random filters. The paper's nine filters are one draw; these are others, one a seed.",
+            "accuracy. Here the parts are disjoint; compare the test columns. The option "
+            "--authors-split also runs seed 0 with the leak.",
+            "Random filters. The paper's nine filters are one draw; here each seed draws its own.",
             "AlexNet. The paper takes MATLAB's, with grouped convolutions and local response "
             "normalisation. This is torchvision's, which has neither: the sizes agree, the "
             "features do not, and neither do the accuracies.",
@@ -399,22 +274,8 @@ def _differences(results: Sequence[Results]) -> Section:
             "divided by the number of training rows.",
             "SGD. The paper's text speaks of Nesterov momentum; its driver for MNIST switches it "
             "off. Here it is plain momentum.",
-            "Time. The paper's budget is 300 s on 24 cores; the clock here is that of the solver "
-            "alone, on the cores named above. A method that gets further in the same time may "
+            "Time. The paper's budget is 300 s on 24 cores; here only the solver's own time "
+            "counts, on the machine named above. A method that gets further in the same time may "
             "overfit where the paper's did not get that far.",
         ],
     )
-
-
-def _spread(values: Sequence[float], digits: int, unit: str = "") -> str:
-    spread = f" ± {_deviation(values):.{digits}f}" if len(values) > 1 else ""
-    return f"{_mean(values):.{digits}f}{spread}{unit}"
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))
-
-
-def _deviation(values: Sequence[float]) -> float:
-    """Over seeds; of one, zero."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0

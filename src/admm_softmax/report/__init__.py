@@ -1,1 +1,1 @@
-"""Figures, and one self-contained HTML page."""
+"""Reports: one self-contained HTML page, and the provenance of results."""

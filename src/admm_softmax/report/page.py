@@ -6,14 +6,14 @@ import base64
 import io
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from matplotlib.figure import Figure as Drawing
 
-from admm_softmax._files import replacing
+from admm_softmax._cached import cached_property
 from admm_softmax.report.provenance import describe_machine, describe_versions
+from admm_softmax.storage.atomic import replacing
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Figure:
 
     name: str
     caption: str
-    drawing: Any
+    drawing: Drawing
 
     @property
     def width(self) -> int:
@@ -31,26 +31,26 @@ class Figure:
 
     @cached_property
     def png(self) -> bytes:
-        """The content of an image file."""
+        """The drawing as the content of a PNG file."""
         buffer = io.BytesIO()
         self.drawing.savefig(buffer, format="png", dpi=150)
         return buffer.getvalue()
 
     def data_uri(self) -> str:
-        """The drawing as an image that needs no file."""
+        """The drawing as a data URI, to embed in a page."""
         return "data:image/png;base64," + base64.b64encode(self.png).decode()
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows of text; the first column is a name, the others are figures."""
+    """Columns and rows of text; the first column holds names, the others numbers."""
 
     columns: list[str]
     rows: list[list[str]]
     caption: str
 
     def to_markdown(self) -> str:
-        """The same for a text file."""
+        """The table and its caption as Markdown."""
         lines = [self.columns, ["---"] * len(self.columns), *self.rows]
         table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
         return f"{table}\n\n{self.caption}\n"
@@ -68,7 +68,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """What a report says."""
+    """The content of a report."""
 
     title: str
     summary: str
@@ -76,7 +76,7 @@ class Page:
 
 
 def write_page(page: Page, path: Path) -> Path:
-    """Render the page to `path` and return it; its figures are written beside it, too."""
+    """Render the page to `path` and return it; its figures are written to the same folder."""
     environment = Environment(
         loader=PackageLoader("admm_softmax.report"), autoescape=True, undefined=StrictUndefined
     )

@@ -1,13 +1,23 @@
-"""Where figures come from: the machine and the versions, in a line each."""
+"""Where results come from: the machine and the versions, one line each."""
 
 from __future__ import annotations
 
 import os
 import platform
+from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from admm_softmax._parallel import cpu_count
+
+
+def provenance() -> dict[str, str]:
+    """Date, machine and versions of a result that is computed now."""
+    return {
+        "date": date.today().isoformat(),
+        "machine": describe_machine(),
+        "versions": describe_versions(),
+    }
 
 
 def describe_machine() -> str:
@@ -25,7 +35,7 @@ def describe_machine() -> str:
 
 
 def describe_versions() -> str:
-    """The library, what it stands on, and the interpreter."""
+    """Versions of the library, of its main dependencies and of Python."""
     found = []
     for name in ("admm-softmax", "scikit-learn", "numpy", "scipy", "numba", "torch"):
         try:
