@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse.linalg import LinearOperator, minres
 from scipy.special import logsumexp, softmax
 
 from admm_softmax.problem import Problem
+from tests.peers import run_peer
 
 
 def make(n=80, d=6, K=4, *, seed=0, soft=False, noise=1.0, dtype=np.float64):
@@ -26,48 +30,80 @@ def one_hot(labels, K):
     return np.eye(K)[labels] if np.ndim(labels) == 1 else np.asarray(labels)
 
 
-def dense_objective(problem: Problem, X):
-    """F and its gradient, written out once more from the formula, on dense arrays."""
-    K = problem.n_classes
-    C, w = one_hot(problem.labels, K), problem.weights
-    X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
-    if problem.design.intercept:
-        X = np.column_stack([X, np.ones(len(X))])
-    L, alpha = problem.penalty.L.toarray(), problem.penalty.alpha
-    W_ref = problem.penalty.reference
-    W_ref = np.zeros(problem.shape) if W_ref is None else W_ref
+def rows_of(problem: Problem):
+    """The labels as rows of the simplex and the weights, as arrays of the caller's."""
+    labels = problem.design.gather(problem.labels)
+    return one_hot(labels, problem.n_classes), problem.design.gather(problem.weights)
 
-    def value_and_gradient(flat):
-        W = flat.reshape(problem.shape)
-        Z, D = X @ W, L @ (W - W_ref)
-        value = w @ (logsumexp(Z, axis=1) - (C * Z).sum(axis=1)) + alpha / 2 * (D**2).sum()
-        gradient = X.T @ ((softmax(Z, axis=1) - C) * w[:, None]) + alpha * L.T @ D
+
+def assert_close(actual, expected, rtol):
+    """Equal but for rounding: entries differ by at most rtol times the largest of all."""
+    scale = float(np.max(np.abs(expected), initial=0.0))
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=rtol * scale)
+
+
+class DenseObjective:
+    """F and its derivatives, written out once more from the formula, on dense arrays."""
+
+    def __init__(self, problem: Problem, X):
+        self.shape = problem.shape
+        self.C, w = rows_of(problem)
+        self.w = w[:, None]
+        X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
+        self.X = np.column_stack([X, np.ones(len(X))]) if problem.design.intercept else X
+        penalty = problem.penalty.quadratic
+        self.L, self.alpha, W_ref = penalty.L.toarray(), penalty.strength, penalty.reference
+        self.W_ref = np.zeros(problem.shape) if W_ref is None else W_ref
+
+    def __call__(self, flat):
+        """F and ∇F, as SciPy wants them."""
+        W = flat.reshape(self.shape)
+        Z, D = self.X @ W, self.L @ (W - self.W_ref)
+        losses = logsumexp(Z, axis=1) - (self.C * Z).sum(axis=1)
+        value = self.w[:, 0] @ losses + self.alpha / 2 * (D**2).sum()
+        gradient = self.X.T @ ((softmax(Z, axis=1) - self.C) * self.w) + self.alpha * self.L.T @ D
         return value, gradient.ravel()
 
-    return value_and_gradient
+    def gradient(self, flat):
+        """∇F."""
+        return self(flat)[1]
+
+    def hessian_product(self, flat, v):
+        """∇²F v."""
+        W, V = flat.reshape(self.shape), v.reshape(self.shape)
+        P, Z = softmax(self.X @ W, axis=1), self.X @ V
+        R = P * (Z - (P * Z).sum(axis=1, keepdims=True)) * self.w
+        return (self.X.T @ R + self.alpha * self.L.T @ (self.L @ V)).ravel()
 
 
-def minimum(problem: Problem, X):
-    """W* and F(W*) by SciPy's trust-region Newton method with an explicit Hessian."""
-    value_and_gradient = dense_objective(problem, X)
+def minimum(problem: Problem, X, tol=1e-11):
+    """W* and F(W*) by SciPy: L-BFGS-B to come close, then a trust-region Newton method.
 
-    def hessian_product(flat, v):
-        h = 1e-6 / max(1e-12, np.linalg.norm(v))
-        return (value_and_gradient(flat + h * v)[1] - value_and_gradient(flat - h * v)[1]) / (2 * h)
+    Both compare values of F, and so end where its rounding begins, at gradients of 1e-8 or so.
+    Plain Newton steps, by MINRES because the Hessian may be singular, go on from there.
+    """
+    F = DenseObjective(problem, X)
 
-    start = minimize(
-        value_and_gradient,
-        np.zeros(np.prod(problem.shape)),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 5000, "maxfun": 10000, "ftol": 1e-15, "gtol": 1e-8},
-    ).x
-    solution = minimize(
-        value_and_gradient,
-        start,
-        jac=True,
-        hessp=hessian_product,
-        method="trust-ncg",
-        options={"gtol": 1e-10, "maxiter": 50},
-    )
-    return solution.x.reshape(problem.shape), float(solution.fun)
+    def solve():
+        start = minimize(
+            F,
+            np.zeros(np.prod(problem.shape)),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 5000, "maxfun": 10000, "ftol": 1e-15, "gtol": 1e-8},
+        ).x
+        flat = minimize(
+            F,
+            start,
+            jac=True,
+            hessp=F.hessian_product,
+            method="trust-ncg",
+            options={"gtol": 1e-10, "maxiter": 100},
+        ).x
+        for _ in range(3):
+            H = LinearOperator((flat.size,) * 2, matvec=partial(F.hessian_product, flat))
+            flat = flat - minres(H, F.gradient(flat), rtol=1e-8, maxiter=2000)[0]
+        return flat
+
+    flat = run_peer(solve, F.gradient, tol)
+    return flat.reshape(problem.shape), float(F(flat)[0])

@@ -1,0 +1,48 @@
+"""Peers (scikit-learn, SciPy): they are asked for a minimum, and for nothing else.
+
+What a peer says about itself (a warning, its iterations, its evaluations) depends on its version
+and on the CPU. So every peer is run by `run_peer`, which looks at the gradient where it stopped.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from admm_softmax.problem import Problem
+
+T = TypeVar("T")
+
+
+def run_peer(peer: Callable[[], T], gradient: Callable[[T], Any], tol: float) -> T:
+    """What a peer returns: its warnings ignored, and max|gradient| ≤ tol there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = peer()
+    size = float(np.abs(gradient(found)).max())
+    assert size <= tol, f"the peer stopped at a gradient of {size:.1e}; {tol:.1e} was wanted"
+    return found
+
+
+def logistic_regression(problem: Problem, X: Any, y: Any, *, tol: float = 1e-7) -> Any:
+    """W of scikit-learn's LogisticRegression for a ridge and three classes or more.
+
+    alpha = 1 / (S C). With two classes its W is one column, and its penalty half of ours.
+    """
+    assert problem.n_classes > 2
+    C = 1.0 / (problem.total_weight * problem.penalty.alpha)
+    peer = LogisticRegression(
+        C=C, solver="newton-cg", tol=1e-10, max_iter=1000, fit_intercept=problem.design.intercept
+    )
+
+    def fit() -> Any:
+        peer.fit(X, y)
+        if not problem.design.intercept:
+            return peer.coef_.T
+        return np.vstack([peer.coef_.T, peer.intercept_])
+
+    return run_peer(fit, lambda W: problem.at(W).gradient, tol)

@@ -1,0 +1,188 @@
+"""A full disk or a read-only folder at every write: the previous good file stays, and in words.
+
+`RLIMIT_FSIZE` makes the kernel refuse to let files grow beyond a size, as a full disk would: a
+write ends in the middle with OSError.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import tempfile
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from admm_softmax import Problem, SoftmaxRegression, softmax_path, sweep_rho_alpha
+from admm_softmax.datasets import cache
+from admm_softmax.datasets.spec import DatasetError
+from admm_softmax.storage import arrays, bundles, records
+from tests.datasets.makers import DIGITS, TINY_MNIST, same
+from tests.problems import make
+from tests.trust.effort import effort
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="no such limit"),
+    # An older NumPy leaves the archive that it could not write to the garbage collector.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+X, Y = make(60, 5, 3)
+
+
+@contextmanager
+def full_disk(most):
+    """No file may grow beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # OSError instead of the end
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+#: A user without rights, for root, who may write anywhere.
+NOBODY = 65534
+
+
+@contextmanager
+def read_only(folder):
+    """Nothing may be created in the folder."""
+    folder.chmod(0o555)
+    user = os.geteuid()
+    try:
+        if user == 0:
+            os.seteuid(NOBODY)
+        yield
+    finally:
+        os.seteuid(user)
+        folder.chmod(0o755)
+
+
+def array_file(folder):
+    path = folder / "x.npy"
+    new = np.arange(4000.0)
+    return (
+        lambda: arrays.save(path, np.zeros(4000)),
+        lambda: arrays.save(path, new),
+        lambda: np.load(path).any(),
+    )
+
+
+def checkpoint_file(folder):
+    path = folder / "fit.npz"
+    return (
+        lambda: bundles.write(path, {"a": np.zeros(4000)}),
+        lambda: bundles.write(path, {"a": np.ones(4000)}),
+        lambda: bundles.read(path)["a"].any(),
+    )
+
+
+def record_file(folder):
+    path = folder / "run.json"
+    return (
+        lambda: records.write_json(path, {"a": [0] * 4000}),
+        lambda: records.write_json(path, {"a": [1] * 4000}),
+        lambda: "1" in path.read_text(encoding="utf-8"),
+    )
+
+
+WRITERS = [array_file, checkpoint_file, record_file]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_write_that_fails_anywhere_leaves_the_old_file(writer, tmp_path):
+    old, new, is_new = writer(tmp_path)
+    new()
+    size = max(path.stat().st_size for path in tmp_path.iterdir())
+    old()
+    for most in np.linspace(0, size - 1, effort(6, 60), dtype=int):
+        with full_disk(int(most)), pytest.raises(OSError, match=r"File too large|requested and"):
+            new()
+        assert not is_new()
+        assert len(list(tmp_path.iterdir())) == 1, "a part is left"
+    new()
+    assert is_new()
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_read_only_folder_leaves_the_old_file(writer):
+    # Not in pytest's folder, which other users may not enter.
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        old, new, is_new = writer(folder)
+        old()
+        with read_only(folder):
+            with pytest.raises(PermissionError):
+                new()
+            assert not is_new()
+
+
+def test_a_data_set_that_cannot_be_kept_is_said_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("ADMM_SOFTMAX_CACHE", str(tmp_path))
+    path = cache.save(TINY_MNIST, DIGITS, "here")
+    with full_disk(1000), pytest.raises(DatasetError, match="make room, or set ADMM_SOFTMAX_CACHE"):
+        cache.save(TINY_MNIST, DIGITS, "elsewhere")
+    assert [*tmp_path.iterdir()] == [path]
+    found, source = cache.load(TINY_MNIST)
+    same(found, DIGITS)
+    assert source == "here"
+
+
+@pytest.mark.parametrize("most", [0, 700, 3000])
+def test_fits_go_on_without_checkpoints_when_the_disk_is_full(tmp_path, most):
+    for name, call in (
+        (
+            "fit",
+            lambda folder: (
+                SoftmaxRegression(0.1, checkpoint=folder, checkpoint_every=0.0).fit(X, Y).coef_
+            ),
+        ),
+        (
+            "path",
+            lambda folder: (
+                softmax_path(X, Y, [1.0, 0.1], checkpoint=folder, checkpoint_every=0.0).coefs
+            ),
+        ),
+    ):
+        expected = call(None)
+        folder = tmp_path / f"{name}-{most}"
+        with full_disk(most), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            np.testing.assert_array_equal(call(folder), expected)
+        # One warning, whatever the number of fits; none if there was room for what is small.
+        assert len(caught) <= 1
+        assert caught or most
+        assert all("going on without" in str(w.message) for w in caught)
+        # With room again, the same call writes what it could not, and ends with the same answer.
+        np.testing.assert_allclose(call(folder), expected, atol=1e-4)
+
+
+def test_a_sweep_on_a_full_disk_keeps_what_was_written(tmp_path):
+    problem, validation = Problem.of(X, Y), Problem.of(X[:20], Y[:20])
+
+    def sweep():
+        return sweep_rho_alpha(
+            problem,
+            [1e-2, 1e-1],
+            [1e-2, 1e-1],
+            validation=validation,
+            max_iter=2,
+            directory=tmp_path,
+        )
+
+    file = tmp_path / "cells.jsonl"
+    expected = sweep()
+    whole = file.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:2]))
+    with full_disk(len(b"".join(lines[:2])) + 20), pytest.raises(OSError, match="File too large"):
+        sweep()
+    again = sweep()
+    np.testing.assert_array_equal(again.table("condition"), expected.table("condition"))
+    assert len(file.read_bytes().splitlines()) == len(lines)
