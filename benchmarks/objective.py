@@ -22,8 +22,11 @@ class Objective(BaseObjective):
     def get_objective(self):
         return {"X": self.X, "y": self.y, "n_classes": self.n_classes, "alpha": self.alpha}
 
-    def evaluate_result(self, W, b):
-        """The objective in double precision, by plain NumPy and none of the competitors."""
+    def evaluate_result(self, W, b, threads):
+        """The objective in double precision, by plain NumPy and none of the competitors.
+
+        `threads`, with which the solver ran, goes to the table as it is.
+        """
         W, b = np.asarray(W, np.float64), np.asarray(b, np.float64)
         W_data = W.astype(self.X.dtype)
         loss, hits = 0.0, 0
@@ -35,7 +38,8 @@ class Objective(BaseObjective):
             hits += (scores.argmax(axis=1) == y).sum()
         n = self.X.shape[0]
         value = loss / n + self.alpha / 2 * (W**2).sum()
-        return {"value": value, "accuracy": hits / n}
+        return {"value": value, "accuracy": hits / n, "threads": threads}
 
     def get_one_result(self):
-        return {"W": np.zeros((self.X.shape[1], self.n_classes)), "b": np.zeros(self.n_classes)}
+        W = np.zeros((self.X.shape[1], self.n_classes))
+        return {"W": W, "b": np.zeros(self.n_classes), "threads": 1}

@@ -4,190 +4,155 @@
 
     ADMM_SOFTMAX_DATA=FOLDER python benchmarks/race.py [--alpha 1e-3] [--limit 400]
 
-The paper's MNIST features, 40,000 × 7056 and an intercept, ten classes, float32. Every peer
-runs until it is there, by its own tolerance or iteration by iteration where it can be
-stopped, or gives up after the limit. Ours runs before, between and after; the median
-counts. Writes benchmarks/results/race.md.
+The paper's MNIST features, 40,000 × 7056 and an intercept, ten classes, float32. The solvers
+are those of the benchmark, in solvers/. Every peer is warmed up by short fits, which also
+choose between one thread and one per core, and then runs until it is there: by its own
+tolerance, or point by point where it can be stopped, or it gives up after the limit. Ours
+runs before, between and after; the median counts. Writes benchmarks/results/race.md.
 """
 
 import argparse
-import io
 import time
 import warnings
-from contextlib import redirect_stdout
-from datetime import date
+from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-import torch
-from cyanure.estimators import Classifier
+from benchmark_utils.tables import RESULTS, heading, publish
 from datasets.images import Dataset
 from objective import Objective
-from sklearn.linear_model import LogisticRegression
-from sklearnex.linear_model import LogisticRegression as Intelex
+from solvers import cyanure, ours, sklearn, sklearnex, torch
 
-from admm_softmax import Problem
-from admm_softmax.report.provenance import describe_machine
-from admm_softmax.solvers.named import as_solver
+#: The tol that LogisticRegression has by default.
+DEFAULT_TOL = 1e-4
+
+
+class Outcome(NamedTuple):
+    seconds: float
+    value: float
+    work: str
+    threads: int
 
 
 class Race:
     def __init__(self, X, y, alpha, limit):
-        self.X, self.y, self.alpha, self.limit = X, y, alpha, limit
-        self.judge = Objective()
-        self.judge.alpha = alpha
+        self.limit, self.target = limit, np.inf
+        self.judge = Objective.get_instance(alpha=alpha)
         self.judge.set_data(X, y)
-        self.target = np.inf
 
-    def value(self, W, b):
-        return self.judge.evaluate_result(W, b)["value"]
+    def solver(self, module, **parameters):
+        """A solver of the benchmark, warmed up on the data."""
+        solver = module.Solver.get_instance(**parameters)
+        solver.set_objective(**self.judge.get_objective())
+        return solver
 
-    def sklearn(self, kind, **settings):
-        model = kind(C=1 / (len(self.X) * self.alpha), max_iter=10_000, **settings)
-        begin = time.perf_counter()
-        model.fit(self.X, self.y)
-        took = time.perf_counter() - begin
-        return (
-            took,
-            self.value(model.coef_.T, model.intercept_),
-            f"{int(model.n_iter_[0])} iterations",
-        )
+    def outcome(self, solver, seconds):
+        value = self.judge.evaluate_result(**solver.get_result())["value"]
+        return Outcome(seconds, value, solver.work, solver.threads)
 
-    def restarted(self, kind, first=100, step=50):
-        """The cheapest of runs of 100, 150, 200 … iterations that gets there."""
+    def over(self, outcome):
+        return outcome.value <= self.target or outcome.seconds > self.limit
+
+    def once(self, solver):
+        """A run until the default tol is met."""
+        solver.tol = DEFAULT_TOL
+        return self._run(solver, 10_000)
+
+    def restarted(self, solver, first, step):
+        """The cheapest of runs of first, first + step, … iterations that gets there."""
         for iterations in range(first, 10_000, step):
-            model = kind(C=1 / (len(self.X) * self.alpha), max_iter=iterations, tol=1e-9)
-            begin = time.perf_counter()
-            model.fit(self.X, self.y)
-            took = time.perf_counter() - begin
-            value = self.value(model.coef_.T, model.intercept_)
-            if value <= self.target or took > self.limit:
-                return took, value, f"{iterations} iterations"
+            outcome = self._run(solver, iterations)
+            if self.over(outcome):
+                return outcome
         raise RuntimeError("not there after 10,000 iterations")
 
-    def ours(self, solver="auto"):
-        """Everything on the clock: the problem, the Gram matrix, the factorisation."""
-        begin, judged = time.perf_counter(), 0.0
-        problem = Problem.of(self.X, self.y, self.alpha)
-        for iterate in as_solver(solver, problem, tol=1e-4).solver.iterates(problem, None):
+    def stepped(self, solver):
+        """One run, judged at every point of its curve while the clock stands still."""
+        outcomes, clock = [], {"begin": time.perf_counter()}
+
+        def callback():
             pause = time.perf_counter()
-            value = self.value(iterate.W[:-1], iterate.W[-1])
-            judged += time.perf_counter() - pause
-            took = time.perf_counter() - begin - judged
-            if value <= self.target or took > self.limit:
-                return took, value, f"{iterate.passes:.1f} passes"
-        raise RuntimeError("the solver ended by itself")
+            outcomes.append(self.outcome(solver, pause - clock["begin"]))
+            clock["begin"] += time.perf_counter() - pause
+            return not self.over(outcomes[-1])
 
-    def torch(self):
-        begin, judged = time.perf_counter(), 0.0
-        X, y = torch.from_numpy(self.X), torch.from_numpy(self.y)
-        W = torch.zeros(X.shape[1], 10, requires_grad=True)
-        b = torch.zeros(10, requires_grad=True)
-        optimiser = torch.optim.LBFGS(
-            [W, b], max_iter=10, history_size=20, line_search_fn="strong_wolfe",
-            tolerance_grad=1e-9, tolerance_change=0.0,
-        )  # fmt: skip
-        iterations = 0
+        solver.run(callback)
+        return outcomes[-1]
 
-        def closure():
-            optimiser.zero_grad()
-            loss = torch.nn.functional.cross_entropy(X @ W + b, y) + self.alpha / 2 * (W**2).sum()
-            loss.backward()
-            return loss
-
-        while True:
-            optimiser.step(closure)
-            iterations += 10
-            pause = time.perf_counter()
-            value = self.value(W.detach().numpy(), b.detach().numpy())
-            judged += time.perf_counter() - pause
-            took = time.perf_counter() - begin - judged
-            if value <= self.target or took > self.limit:
-                return took, value, f"{iterations} iterations"
-
-    def cyanure(self):
-        """The cheapest of runs of 10, 15, 20 … epochs that gets there."""
-        for epochs in range(10, 1000, 5):
-            took, value, work = self._cyanure(epochs)
-            if value <= self.target or took > self.limit:
-                return took, value, work
-        raise RuntimeError("not there after 1,000 epochs")
-
-    def _cyanure(self, epochs):
-        model = Classifier(
-            loss="multiclass-logistic", penalty="l2", lambda_1=self.alpha, fit_intercept=True,
-            max_iter=epochs, tol=1e-9, verbose=False,
-        )  # fmt: skip
+    def _run(self, solver, iterations):
         begin = time.perf_counter()
-        with redirect_stdout(io.StringIO()):
-            model.fit(self.X, self.y)
-        took = time.perf_counter() - begin
-        coef = np.asarray(model.coef_)
-        coef = coef if coef.shape[0] == self.X.shape[1] else coef.T
-        return took, self.value(coef, np.asarray(model.intercept_).ravel()), f"{epochs} epochs"
+        solver.run(iterations - 1)  # benchopt counts from zero
+        return self.outcome(solver, time.perf_counter() - begin)
+
+
+def run_all(race, target, only):
+    """Outcomes by name, ours between the peers."""
+    outcomes = defaultdict(list)
+
+    def record(name, outcome):
+        outcomes[name].append(outcome)
+        took, value, work, threads = outcome
+        print(f"{name}: {took:.1f} s, F = {value:.6f}, {work}, threads: {threads}", flush=True)
+
+    if target is None:
+        outcome = race.once(race.solver(sklearn, solver="lbfgs"))
+        record("scikit-learn lbfgs, default tol", outcome)
+        target = outcome.value
+    race.target = target
+    peers = {
+        "torch LBFGS": lambda: race.stepped(race.solver(torch)),
+        "scikit-learn-intelex lbfgs": lambda: race.restarted(race.solver(sklearnex), 100, 50),
+        "scikit-learn newton-cg, default tol": lambda: race.once(
+            race.solver(sklearn, solver="newton-cg")
+        ),
+        "cyanure": lambda: race.restarted(race.solver(cyanure), 10, 5),
+    }
+    auto = race.solver(ours, solver="auto")
+    record("admm-softmax auto", race.stepped(auto))
+    for name, peer in peers.items():
+        if not only or name.startswith(tuple(only)):
+            record(name, peer())
+            record("admm-softmax auto", race.stepped(auto))
+    record("admm-softmax admm", race.stepped(race.solver(ours, solver="admm")))
+    return outcomes
+
+
+def table(outcomes, target):
+    """Solvers by their median time."""
+    took = {name: float(np.median([o.seconds for o in runs])) for name, runs in outcomes.items()}
+    lines = ["| solver | threads | seconds | F | | times ours |", "|---|---|---|---|---|---|"]
+    for name in sorted(took, key=took.get):
+        first, times = outcomes[name][0], took[name] / took["admm-softmax auto"]
+        there = "" if first.value <= target * (1 + 1e-9) else " (not there)"
+        lines.append(
+            f"| {name} | {first.threads} | {took[name]:.1f}{there} | {first.value:.6f} | "
+            f"{first.work} | {times:.1f} |"
+        )
+    return lines
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--alpha", type=float, default=1e-3)
     parser.add_argument("--limit", type=float, default=400.0)
+    parser.add_argument("--rows", type=int, default=40_000)
+    parser.add_argument("--features", choices=["convolutions", "pixels"], default="convolutions")
     parser.add_argument("--target", type=float, help="where lbfgs ended, if that is known")
     parser.add_argument("--only", nargs="*", help="peers whose names begin so")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--out", type=Path, default=RESULTS / "race.md")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    data = Dataset()
-    data.set, data.features, data.n_rows = "mnist", "convolutions", 40_000
-    race = Race(**data.get_data(), alpha=arguments.alpha, limit=arguments.limit)
-    race.limit, limit = 3.0, race.limit
-    race.ours()  # loads what was compiled
-    race.limit = limit
-    results = {}
-
-    def record(name, outcome):
-        results.setdefault(name, []).append(outcome)
-        print(f"{name}: {outcome[0]:.1f} s, F = {outcome[1]:.6f}, {outcome[2]}", flush=True)
-
-    if arguments.target is None:
-        outcome = race.sklearn(LogisticRegression)
-        record("scikit-learn lbfgs, default tol", outcome)
-        race.target = outcome[1]
-    else:
-        race.target = arguments.target
-    peers = {
-        "torch LBFGS": race.torch,
-        "scikit-learn-intelex lbfgs": lambda: race.restarted(Intelex),
-        "scikit-learn newton-cg, default tol": lambda: race.sklearn(
-            LogisticRegression, solver="newton-cg"
-        ),
-        "cyanure": race.cyanure,
-    }
-    record("admm-softmax auto", race.ours())
-    for name, peer in peers.items():
-        if arguments.only and not name.startswith(tuple(arguments.only)):
-            continue
-        record(name, peer())
-        record("admm-softmax auto", race.ours())
-    record("admm-softmax admm", race.ours("admm"))
-    ours = float(np.median([o[0] for o in results["admm-softmax auto"]]))
-    lines = [
-        f"`python benchmarks/race.py` on {describe_machine()}, {date.today()}: "
-        f"40,000 × 7057, K = 10, float32, alpha = {arguments.alpha:g}. "
-        f"To reach F = {race.target:.6f}:",
-        "",
-        "| solver | seconds | F | | times ours |",
-        "|---|---|---|---|---|",
-    ]
-    for name, outcomes in sorted(
-        results.items(), key=lambda item: np.median([o[0] for o in item[1]])
-    ):
-        took = float(np.median([o[0] for o in outcomes]))
-        _, value, work = outcomes[0]
-        there = "" if value <= race.target * (1 + 1e-9) else " (not there)"
-        lines.append(f"| {name} | {took:.1f}{there} | {value:.6f} | {work} | {took / ours:.1f} |")
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / "race.md").write_text("\n".join([*lines, ""]), encoding="utf-8")
-    print("\n".join(lines))
+    data = Dataset.get_instance(set="mnist", features=arguments.features, n_rows=arguments.rows)
+    arrays = data.get_data()
+    race = Race(**arrays, alpha=arguments.alpha, limit=arguments.limit)
+    outcomes = run_all(race, arguments.target, arguments.only)
+    n, d = arrays["X"].shape
+    words = (
+        f"{n:,} × {d + 1}, K = 10, float32, alpha = {arguments.alpha:g}. Threads are the better of "
+        f"one and one per core, by short fits. To reach F = {race.target:.6f}:"
+    )
+    publish(arguments.out, heading("race.py", words), table(outcomes, race.target))
 
 
 if __name__ == "__main__":

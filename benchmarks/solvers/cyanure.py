@@ -4,41 +4,27 @@ import io
 from contextlib import redirect_stdout
 
 import numpy as np
-from benchopt import BaseSolver
-from benchopt.stopping_criterion import NoCriterion
+from benchmark_utils.peers import Restarted
 from cyanure.estimators import Classifier
 
 
-class Solver(BaseSolver):
+class Solver(Restarted):
     name = "cyanure"
-    sampling_strategy = "iteration"
-    stopping_criterion = NoCriterion(strategy="iteration")
+    unit = "epochs"
 
-    def set_objective(self, X, y, n_classes, alpha):
-        self.data, self.shape = (X, y), (X.shape[1], n_classes)
-        self.settings = {
-            "loss": "multiclass-logistic",
-            "penalty": "l2",
-            "lambda_1": alpha,
-            "fit_intercept": True,
-            "tol": 1e-9,
-            "duality_gap_interval": 10,
-            "verbose": False,
-        }
-
-    def get_next(self, stop_val):
-        return max(stop_val + 1, int(1.6 * stop_val))
-
-    def run(self, n_iter):
-        self.model = None
-        if n_iter:
-            model = Classifier(**self.settings, max_iter=n_iter)
-            with redirect_stdout(io.StringIO()):
-                self.model = model.fit(*self.data)
-
-    def get_result(self):
-        if self.model is None:
-            return {"W": np.zeros(self.shape), "b": np.zeros(self.shape[1])}
-        coef = np.asarray(self.model.coef_)
+    def fit(self, iterations):
+        model = Classifier(
+            loss="multiclass-logistic",
+            penalty="l2",
+            lambda_1=self.alpha,
+            fit_intercept=True,
+            max_iter=iterations,
+            tol=self.tol,
+            duality_gap_interval=10,
+            verbose=False,
+        )
+        with redirect_stdout(io.StringIO()):
+            model.fit(*self.data)
+        coef = np.asarray(model.coef_)
         W = coef if coef.shape == self.shape else coef.T
-        return {"W": W, "b": np.asarray(self.model.intercept_).ravel()}
+        return W, np.asarray(model.intercept_).ravel(), iterations

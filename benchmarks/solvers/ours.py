@@ -1,39 +1,35 @@
 """admm-softmax: each solver, from nothing, with all it prepares on the clock."""
 
-from benchopt import BaseSolver
-from benchopt.stopping_criterion import NoCriterion
+from benchmark_utils.peers import Stepped
 
-from admm_softmax import Problem
-from admm_softmax.solvers.named import as_solver
+from admm_softmax import Problem, run
+from admm_softmax._parallel import cpu_count
+from admm_softmax.solvers.auto import as_solver
 
 #: Below this the objective no longer moves in the table's digits.
 SMALLEST_GRADIENT = 1e-7
 
 
-class Solver(BaseSolver):
+class Solver(Stepped):
     name = "admm-softmax"
     parameters = {"solver": ["auto", "admm", "newton-cg", "sgd"]}
-    sampling_strategy = "callback"
-    stopping_criterion = NoCriterion(strategy="callback")
 
-    def set_objective(self, X, y, n_classes, alpha):
-        self.data, self.alpha, self.n_classes = (X, y), alpha, n_classes
+    def choose_threads(self):
+        """Load what was compiled before: the cache is warm, as in a second run.
 
-    def warm_up(self):
-        """Load what was compiled before: the cache is warm, as in a second run."""
-        self.run_once(2)
-
-    def get_next(self, stop_val):
-        return stop_val + 1
+        The library sets its threads and BLAS's itself.
+        """
+        self.warm_up_with(cpu_count())
+        return self.threads
 
     def run(self, callback):
-        X, y = self.data
-        problem = Problem.of(X, y, self.alpha, n_classes=self.n_classes)
+        """The library's own loop, its preconditioner chosen for the default tol."""
+        problem = Problem.of(*self.data, self.alpha, n_classes=self.shape[1])
         solver = as_solver(self.solver, problem, tol=1e-4).solver
-        for iterate in solver.iterates(problem, None):
-            self.W = iterate.W
-            if not callback() or iterate.stalled or iterate.gradient_norm <= SMALLEST_GRADIENT:
-                break
 
-    def get_result(self):
-        return {"W": self.W[:-1], "b": self.W[-1]}
+        def step(iterate):
+            self.W, self.b = iterate.W[:-1], iterate.W[-1]
+            self.work = f"{iterate.passes:.1f} passes"
+            return not callback()
+
+        run(problem, solver, max_iter=10**6, tol=SMALLEST_GRADIENT, callbacks=step)

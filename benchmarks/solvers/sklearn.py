@@ -1,39 +1,22 @@
-"""scikit-learn's solvers, restarted with more iterations for every point of the curve."""
+"""scikit-learn's solvers."""
 
-import warnings
-
-from benchopt import BaseSolver
-from benchopt.stopping_criterion import NoCriterion
-from sklearn.exceptions import ConvergenceWarning
+from benchmark_utils.peers import Logistic
 from sklearn.linear_model import LogisticRegression
 
+#: The rows of a Hessian. With 7,840 (MNIST's pixels) one step takes longer than others take to end.
+LARGEST_HESSIAN = 5_000
 
-class Solver(BaseSolver):
+
+class Solver(Logistic):
     name = "scikit-learn"
     parameters = {"solver": ["lbfgs", "newton-cg", "newton-cholesky", "saga"]}
-    sampling_strategy = "iteration"
-    stopping_criterion = NoCriterion(strategy="iteration")
+    kind = LogisticRegression
 
     def skip(self, X, y, n_classes, alpha):
-        if self.solver == "newton-cholesky" and X.shape[1] * n_classes > 12_000:
-            return True, "its Hessian of (d K)² entries would not fit"
-        return False, None
+        if self.solver == "newton-cholesky" and X.shape[1] * n_classes > LARGEST_HESSIAN:
+            return True, "a step with its Hessian of (d K)² entries takes too long"
+        return super().skip(X, y, n_classes, alpha)
 
-    def set_objective(self, X, y, n_classes, alpha):
-        self.data = X, y
-        self.model = LogisticRegression(
-            C=1 / (X.shape[0] * alpha), tol=1e-9, solver=self.solver, random_state=0
-        )
-
-    def get_next(self, stop_val):
-        return max(stop_val + 1, int(1.6 * stop_val))
-
-    def run(self, n_iter):
-        self.model.max_iter = n_iter + 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            self.model.fit(*self.data)
-
-    def get_result(self):
-        coef, b = self.model.coef_, self.model.intercept_
-        return {"W": coef.T, "b": b}
+    @property
+    def settings(self):
+        return {"solver": self.solver, "random_state": 0}

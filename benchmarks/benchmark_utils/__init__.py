@@ -1,0 +1,1 @@
+"""What the benchmark's files share. benchopt makes this folder importable by its name."""

@@ -1,0 +1,116 @@
+"""What all solver files share: warming up, the choice of threads, how a curve is sampled.
+
+BLAS's threads can slow a small fit down tenfold, and speed a large one up. So every peer runs
+with the better of one thread and one per core, chosen by short fits on the data themselves
+before the clock starts; `threads` tells the table which it was.
+"""
+
+import warnings
+from contextlib import nullcontext
+from functools import cache
+
+import numpy as np
+import scipy.sparse as sp
+from benchopt import BaseSolver
+from benchopt.stopping_criterion import NoCriterion
+from threadpoolctl import ThreadpoolController
+
+from admm_softmax.experiments.digits import best_threads
+
+#: Iterations of the fits that warm a peer up and choose its threads.
+WARM_UP = 2
+
+
+@cache
+def _pools():
+    # Made at the first use, when the peer is loaded; scanning for pools takes milliseconds.
+    return ThreadpoolController()
+
+
+def limited(threads):
+    """Hold a peer to one thread; with more it runs as it does by default.
+
+    The limit is on BLAS and OpenMP. The latter is what torch runs on, and where
+    scikit-learn-intelex looks for the number of its own threads.
+    """
+    return _pools().limit(limits=1) if threads == 1 else nullcontext()
+
+
+class Sampled(BaseSolver):
+    """A solver on one data set: `W`, `b`, and `work` in words, after a run."""
+
+    #: Why it does not run on sparse data, if it does not.
+    dense_only = None
+
+    def skip(self, X, y, n_classes, alpha):
+        if self.dense_only and sp.issparse(X):
+            return True, self.dense_only
+        return False, None
+
+    def set_objective(self, X, y, n_classes, alpha):
+        """Take the data, warm up and choose the threads.
+
+        Not in benchopt's `warm_up`: that one is not timed, but its timeout already runs.
+        """
+        self.data, self.shape, self.alpha = (X, y), (X.shape[1], n_classes), alpha
+        self.W, self.b = np.zeros(self.shape), np.zeros(n_classes)
+        self.threads = self.choose_threads()
+
+    def choose_threads(self):
+        return best_threads(self.warm_up_with)
+
+    def get_result(self):
+        return {"W": self.W, "b": self.b, "threads": self.threads}
+
+
+class Restarted(Sampled):
+    """Restarted with more iterations for every point of its curve: `fit(iterations)`."""
+
+    sampling_strategy = "iteration"
+    stopping_criterion = NoCriterion(strategy="iteration")
+    unit = "iterations"
+    tol = 1e-9
+
+    def warm_up_with(self, threads):
+        self.threads = threads
+        self.run(WARM_UP - 1)
+
+    def get_next(self, stop_val):
+        # Half of the time goes to the last run; summarize.py interpolates between runs.
+        return max(stop_val + 1, 2 * stop_val)
+
+    def run(self, n_iter):
+        with limited(self.threads), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.W, self.b, iterations = self.fit(n_iter + 1)
+        self.work = f"{iterations} {self.unit}"
+
+
+class Logistic(Restarted):
+    """`kind` is scikit-learn's LogisticRegression or a class like it."""
+
+    settings = {}
+
+    def fit(self, iterations):
+        C = 1 / (self.data[0].shape[0] * self.alpha)
+        model = self.kind(C=C, tol=self.tol, max_iter=iterations, **self.settings)
+        model.fit(*self.data)
+        return model.coef_.T, model.intercept_, int(np.max(model.n_iter_))
+
+
+class Stepped(Sampled):
+    """Timed along one run: `steps(callback)` calls back for every point of its curve."""
+
+    sampling_strategy = "callback"
+    stopping_criterion = NoCriterion(strategy="callback")
+
+    def warm_up_with(self, threads):
+        self.threads, left = threads, iter([True] * WARM_UP)
+        self.run(lambda: next(left, False))
+
+    def get_next(self, stop_val):
+        return stop_val + 1
+
+    def run(self, callback):
+        with limited(self.threads):
+            self.steps(callback)

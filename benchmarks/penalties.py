@@ -1,0 +1,291 @@
+"""Sparse penalties against the peers: one fit, and a path of 100 penalties.
+
+::
+
+    python benchmarks/penalties.py [SHAPE ...] [--parts fit path] [--peers PYTHON]
+
+*One fit.* Everyone minimises mean loss + α ‖W‖₁ with an intercept, at the share of α_max that the
+shape says, and is timed until its objective is within 1e-4 of the best found, relatively. saga
+(the only solver of scikit-learn that takes ‖W‖₁ and several classes) and cyanure run with a
+doubling number of iterations, ours with a falling tolerance, each from scratch; the time that
+counts is that of the first run that is good enough, and the median of three where it is short. A
+peer whose next run would be longer than LIMIT seconds is stopped, and its gap then is quoted.
+Every peer is warmed up and has the better of one and all BLAS threads; ours runs before, between
+and after them.
+
+*Paths.* 100 penalties as `softmax_path(X, y, 100)` chooses them, beside one fit at the smallest.
+adelie fits the same penalties of the group lasso. skglm fits K lassos of one class against the
+rest: another problem, which stands for speed alone. Both live in an environment of their own,
+whose Python `--peers` names.
+
+Measurements are kept in a file, `--points`, so that shapes may be run one by one.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from benchmark_utils.generators import embedding_like, planted, text_like
+from benchmark_utils.tables import RESULTS, heading, publish
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+
+from admm_softmax import Problem, SoftmaxRegression, datasets, penalties, softmax_path
+from admm_softmax.path.largest_alpha import largest_alpha
+
+GAP = 1e-4
+#: The longest run of a peer, and of adelie's path, in seconds.
+LIMIT, PATH_LIMIT = 24.0, 60.0
+#: Runs up to so many seconds are repeated twice.
+SHORT = 5.0
+TOLERANCES = [1e-3, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5, 5e-6]
+
+
+def mnist():
+    images = datasets.load_mnist()
+    X = images.train_images.reshape(len(images.train_images), -1)[:20_000].astype(np.float32) / 255
+    return X, images.train_labels[:20_000].astype(int)
+
+
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X / 16, y
+
+
+SHAPES = {
+    "digits": (digits, 0.01),
+    "mnist": (mnist, 0.03),
+    "probe": (lambda: embedding_like(8_000, 384, 50), 0.03),
+    "wide": (lambda: planted(1_000, 5_000, 5), 0.1),
+    "text": (lambda: text_like(60_000, 80_000, 50, 1e-3), 0.1),
+}
+
+
+def timed(function):
+    began = time.perf_counter()
+    found = function()
+    return found, time.perf_counter() - began
+
+
+def median_time(function, first=None):
+    """The median of three runs, or of the one that was long."""
+    seconds = [timed(function)[1] if first is None else first]
+    while seconds[0] <= SHORT and len(seconds) < 3:
+        seconds.append(timed(function)[1])
+    return float(np.median(seconds))
+
+
+def ours(X, y, alpha, run):
+    clf = SoftmaxRegression(alpha=alpha, l1_ratio=1.0, tol=TOLERANCES[run]).fit(X, y)
+    return clf.coef_, clf.intercept_
+
+
+def saga(X, y, alpha, max_iter):
+    clf = LogisticRegression(
+        C=1 / (X.shape[0] * alpha), l1_ratio=1.0, solver="saga", tol=1e-12, max_iter=max_iter
+    )
+    clf.fit(X, y)
+    return clf.coef_, clf.intercept_
+
+
+def cyanure(X, y, alpha, max_iter):
+    from cyanure.estimators import Classifier  # noqa: PLC0415
+
+    clf = Classifier(
+        loss="multiclass-logistic",
+        penalty="l1",
+        lambda_1=alpha,
+        fit_intercept=True,
+        tol=1e-12,
+        max_iter=max_iter,
+        verbose=False,
+        duality_gap_interval=max(10, max_iter),
+    )
+    clf.fit(sp.csr_matrix(X) if sp.issparse(X) else np.ascontiguousarray(X), y)
+    W = np.asarray(clf.get_weights()[0] if isinstance(clf.get_weights(), tuple) else clf.coef_)
+    return W.reshape(-1, X.shape[1]) if W.shape[-1] == X.shape[1] else W.T, clf.intercept_
+
+
+def quietly(fit, *args):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit(*args)
+
+
+def until_good(value, goal, fit, runs):
+    """Seconds and relative gap of the first run that is good enough, or of the last in time."""
+    for run in runs:
+        found, seconds = timed(lambda run=run: quietly(fit, run))
+        gap = value(*found) / goal - 1
+        print(f"    {run}: {seconds:.2f} s, gap {gap:.1e}", flush=True)
+        if gap <= GAP:
+            return median_time(lambda run=run: quietly(fit, run), seconds), gap
+        if 2 * seconds > LIMIT:
+            break
+    return seconds, gap
+
+
+def better_threads(fit):
+    """1 or None (all), by the shortest run."""
+    seconds = {}
+    for threads in (1, None):
+        with threadpool_limits(threads):
+            quietly(fit, 1)
+            seconds[threads] = timed(lambda: quietly(fit, 2))[1]
+    return min(seconds, key=seconds.get)
+
+
+def one_fit(X, y, alpha):
+    """Seconds and gaps of all who fit the lasso; and what memory ours needed besides X."""
+    problem = Problem.of(X, y, alpha, penalty=penalties.Lasso())
+
+    def value(coef, intercept):
+        return problem.objective(np.vstack([np.asarray(coef).T, np.asarray(intercept)]))
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    exact = SoftmaxRegression(alpha=alpha, l1_ratio=1.0, tol=1e-7, max_iter=2000).fit(X, y)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    goal = value(exact.coef_, exact.intercept_)
+
+    def own():
+        return until_good(value, goal, lambda i: ours(X, y, alpha, i), range(len(TOLERANCES)))
+
+    own()
+    mine, found = [own()], {}
+    for name, peer in (("saga", saga), ("cyanure", cyanure)):
+
+        def fit(n, peer=peer):
+            return peer(X, y, alpha, n)
+
+        print(f"  {name}", flush=True)
+        with threadpool_limits(better_threads(fit)):
+            found[name] = until_good(value, goal, fit, [2**i for i in range(2, 15)])
+        mine.append(own())
+    found["ours"] = float(np.median([s for s, _ in mine])), max(gap for _, gap in mine)
+    return {**found, "nonzero": exact.n_nonzero_, "memory": memory / 1024}
+
+
+def path(X, y, penalty, peers):
+    """100 penalties, and one fit at the smallest of them; with adelie if that can."""
+    found = {}
+    softmax_path(X, y, [1.0, 0.5], penalty=penalty)  # warms up
+    walk, seconds = timed(lambda: softmax_path(X, y, 100, penalty=penalty))
+    found["path"] = median_time(lambda: softmax_path(X, y, 100, penalty=penalty), seconds)
+    alpha = walk.alphas[-1]
+    found["fit"] = median_time(lambda: SoftmaxRegression(alpha=alpha, penalty=penalty).fit(X, y))
+    found |= {"alphas": len(walk.alphas), "range": walk.alphas[0] / alpha, "reads": walk.reads}
+    if peers and isinstance(penalty, penalties.GroupLasso) and not sp.issparse(X):
+        found |= elsewhere(peers, X, y, alphas=walk.alphas)
+        problem = Problem.of(X, y, alpha, penalty=penalty)
+        if "adelie" in found and "objective" in found:
+            W = np.vstack([walk.coefs[-1].T, walk.intercepts[-1]])
+            found["our objective"] = problem.objective(W)
+    return found
+
+
+def elsewhere(python, X, y, **given):
+    """What sparse_peers.py measures in another environment; the lines printed in time."""
+    script = Path(__file__).parent / "benchmark_utils" / "sparse_peers.py"
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(Path(folder) / "data.npz", X=X, y=y, **given)
+        command = [python, script, Path(folder) / "data.npz"]
+        try:
+            told = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=PATH_LIMIT
+            ).stdout
+        except subprocess.TimeoutExpired as late:
+            told = (late.stdout or b"").decode() + '\n{"stopped": true}'
+    print(told, flush=True)
+    lines = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
+    return {key: value for line in lines for key, value in line.items()}
+
+
+def measure(name, parts, peers):
+    """Yield what is known of a shape, part by part."""
+    make, share = SHAPES[name]
+    X, y = make()
+    size = f"{X.shape[0]:,} × {X.shape[1]:,}, K = {y.max() + 1}"
+    alpha = share * largest_alpha(Problem.of(X, y, 1.0, penalty=penalties.Lasso()))
+    if "fit" in parts:
+        found = one_fit(X, y, alpha)
+        yield {"size": size, "fit": found}
+        if peers and not sp.issparse(X):
+            yield {"fit": found | elsewhere(peers, X, y, alpha=alpha)}
+    if "path" in parts:
+        yield {"size": size, "lasso": path(X, y, penalties.Lasso(), None)}
+    if "groups" in parts:
+        yield {"size": size, "groups": path(X, y, penalties.GroupLasso(), peers)}
+
+
+def fits_table(points):
+    yield "| one fit | ours | saga | cyanure | skglm, one class against the rest | not zero |"
+    yield "|---|---|---|---|---|---|"
+    for name, point in points.items():
+        if "fit" not in point:
+            continue
+        fit = point["fit"]
+        mine = fit["ours"][0]
+        cells = [f"{name}: {point['size']}", f"{mine:.2f} s"]
+        for peer in ("saga", "cyanure"):
+            seconds, gap = fit[peer]
+            late = "" if gap <= GAP else f", stopped at a gap of {gap:.1e}"
+            cells.append(f"{seconds:.2f} s{late}: {seconds / mine:.1f} ×")
+        late = f"more than {PATH_LIMIT:.0f} s" if "stopped" in fit else ""
+        cells.append(f"{fit['skglm']:.2f} s" if "skglm" in fit else late)
+        yield "| " + " | ".join([*cells, str(fit["nonzero"])]) + " |"
+
+
+def paths_table(points):
+    yield "| path | penalties | path | fit at the last | ratio | reads | adelie |"
+    yield "|---|---|---|---|---|---|---|"
+    for name, point in points.items():
+        for kind in ("lasso", "groups"):
+            if kind not in point:
+                continue
+            found = point[kind]
+            yield (
+                f"| {name}, {kind} | {found['alphas']}, to α_max/{found['range']:.0f} "
+                f"| {found['path']:.2f} s | {found['fit']:.2f} s "
+                f"| {found['path'] / found['fit']:.1f} | {found['reads']:.0f} | {adelie(found)} |"
+            )
+
+
+def adelie(found):
+    if "adelie" in found:
+        ours_less = found["objective"] / found["our objective"] - 1
+        words = f"{found['adelie']:.2f} s: {found['adelie'] / found['path']:.1f} ×"
+        return f"{words}; its last objective less ours, relatively: {ours_less:.0e}"
+    if "stopped" in found:
+        half = f"; the first 50 took {found['half']:.1f} s" if "half" in found else ""
+        return f"more than {PATH_LIMIT:.0f} s: stopped{half}"
+    return found.get("error", "")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("shapes", nargs="*", default=list(SHAPES))
+    parser.add_argument("--parts", nargs="*", default=["fit", "path", "groups"])
+    parser.add_argument("--peers", help="the Python of an environment with adelie and skglm")
+    parser.add_argument("--points", type=Path, default=RESULTS / "penalties.json")
+    given = parser.parse_args()
+    points = json.loads(given.points.read_text()) if given.points.exists() else {}
+    for name in given.shapes:
+        print(name, flush=True)
+        for found in measure(name, given.parts, given.peers):
+            points[name] = points.get(name, {}) | found
+            given.points.write_text(json.dumps(points, indent=1))
+    words = "seconds until the objective is within 1e-4 of the best, and for paths of 100 penalties"
+    lines = [*fits_table(points), "", *paths_table(points)]
+    publish(RESULTS / "penalties.md", heading("penalties.py", words + "."), lines)
+
+
+if __name__ == "__main__":
+    main()
