@@ -24,8 +24,8 @@ if TYPE_CHECKING:
         SoftmaxRegressionCV,
         softmax_path,
     )
-    from admm_softmax.estimators.graphs import register_onnx_converters, to_onnx
     from admm_softmax.estimators.model_folder import load, save
+    from admm_softmax.estimators.onnx_export import register_onnx_converters, to_onnx
     from admm_softmax.path import Path, Sweep, sweep_rho_alpha
     from admm_softmax.penalty import Tikhonov, operators
     from admm_softmax.probes import probe
@@ -74,12 +74,12 @@ _HOMES = {
     "load": "estimators.model_folder",
     "operators": "penalty",
     "probe": "probes",
-    "register_onnx_converters": "estimators.graphs",
+    "register_onnx_converters": "estimators.onnx_export",
     "run": "solvers",
     "save": "estimators.model_folder",
     "softmax_path": "estimators",
     "sweep_rho_alpha": "path",
-    "to_onnx": "estimators.graphs",
+    "to_onnx": "estimators.onnx_export",
     "warm_up": "compilation",
 }
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from admm_softmax._arrays import Array
-from admm_softmax._facts import as_html, as_text
+from admm_softmax._reprs import as_html, as_text
 from admm_softmax._validation import check_labels, check_reference, check_weights
 from admm_softmax.design import Design, Fold, Rows, as_design
 from admm_softmax.kernels import rows

@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from admm_softmax import SoftmaxRegression, SoftmaxRegressionCV, softmax_path
 from admm_softmax.design.dask import DaskDesign
 from admm_softmax.design.dask.cluster import Cluster
-from admm_softmax.estimators.placed import stratified
+from admm_softmax.estimators.distributed_labels import stratified
 from tests.problems import make
 
 N, D, K = 151, 5, 3

@@ -55,8 +55,8 @@ def export(
 def _write(model: Any, last: Any, out: Path, single: bool) -> None:
     import numpy as np  # noqa: PLC0415
 
-    from admm_softmax.estimators.graphs import input_frame, to_onnx  # noqa: PLC0415
     from admm_softmax.estimators.model_folder import twin_of  # noqa: PLC0415
+    from admm_softmax.estimators.onnx_export import input_frame, to_onnx  # noqa: PLC0415
     from admm_softmax.exchange import skops, torch  # noqa: PLC0415
     from admm_softmax.storage.atomic import replacing  # noqa: PLC0415
 

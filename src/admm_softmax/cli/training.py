@@ -199,7 +199,7 @@ def _saved(model: Any, out: Path, train: Any, onnx: bool) -> Path:
 
     save(model, out, data=train.facts)
     if onnx:
-        from admm_softmax.estimators.graphs import to_onnx  # noqa: PLC0415
+        from admm_softmax.estimators.onnx_export import to_onnx  # noqa: PLC0415
 
         graph = to_onnx(model, train.X if train.texts else None)
         (out / "model.onnx").write_bytes(graph.SerializeToString())

@@ -12,8 +12,8 @@ from admm_softmax.design.base import Design, Sample, row_counts
 from admm_softmax.design.blocks import RowBlockDesign
 from admm_softmax.design.dense import DenseDesign
 from admm_softmax.design.fold import Fold, Request
-from admm_softmax.design.foreign import as_stored, is_dask
 from admm_softmax.design.half import HalfDesign
+from admm_softmax.design.interop import as_stored, is_dask
 from admm_softmax.design.partitioned import PartitionedDesign
 from admm_softmax.design.rows import Rows
 from admm_softmax.design.scaled import ScaledDesign, standardized

@@ -11,7 +11,7 @@ from admm_softmax._parallel import ordered_map
 from admm_softmax.design.blocks import RowBlockDesign
 from admm_softmax.design.dense import FusedWorker, program_of
 from admm_softmax.design.fold import Request
-from admm_softmax.design.foreign import HALVES
+from admm_softmax.design.interop import HALVES
 from admm_softmax.design.workers import Worker
 from admm_softmax.kernels.widening import repays_compiling, widen
 

@@ -23,12 +23,16 @@ from admm_softmax._validation import check_weights, refuse_masked
 from admm_softmax.design import Design, as_design, is_dask, standardized
 from admm_softmax.estimators import lazy
 from admm_softmax.estimators.coefficients import as_W, dense, from_coef
+from admm_softmax.estimators.distributed_labels import (
+    encode_more_placed,
+    encode_placed,
+    placed_weights,
+)
 from admm_softmax.estimators.exports import Exports
 from admm_softmax.estimators.inputs import opened
 from admm_softmax.estimators.labels import Targets, encode, encode_more, most_probable
-from admm_softmax.estimators.neutral import check_neutral, penalty_object
-from admm_softmax.estimators.placed import encode_more_placed, encode_placed, placed_weights
 from admm_softmax.estimators.remedies import remedy
+from admm_softmax.estimators.sklearn_parameters import check_neutral, penalty_object
 from admm_softmax.penalty import ElasticNet
 from admm_softmax.penalty.rough import check_share
 from admm_softmax.problem import Problem

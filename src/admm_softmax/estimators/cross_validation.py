@@ -17,18 +17,8 @@ from admm_softmax._parallel import use_threads
 from admm_softmax._validation import check_weights
 from admm_softmax.design import PartitionedDesign, as_design
 from admm_softmax.estimators.base import SoftmaxClassifier, penalty_and_C, warn_about_many
-from admm_softmax.estimators.choice import (
-    Rule,
-    Track,
-    arrays_of,
-    check_rule,
-    choose_among,
-    stacked_arrays,
-    tracks_identity,
-)
 from admm_softmax.estimators.coefficients import to_coef
-from admm_softmax.estimators.distance import distance
-from admm_softmax.estimators.folding import fold_pairs
+from admm_softmax.estimators.l1_ratio_paths import fit_paths
 from admm_softmax.estimators.labels import Targets, encode
 from admm_softmax.estimators.routing import Routed, route_fit, route_score, router_of
 from admm_softmax.estimators.scoring import (
@@ -38,7 +28,17 @@ from admm_softmax.estimators.scoring import (
     scores_of_folds,
     scores_of_rows,
 )
-from admm_softmax.estimators.tracks import fit_tracks
+from admm_softmax.estimators.selection import (
+    RatioPath,
+    Rule,
+    arrays_of,
+    check_rule,
+    choose_among,
+    paths_identity,
+    stacked_arrays,
+)
+from admm_softmax.estimators.splits import fold_pairs
+from admm_softmax.estimators.validation_distance import distance
 from admm_softmax.path.alphas import Penalties, as_alphas, as_Cs, middle
 from admm_softmax.path.fitter import Fitter
 from admm_softmax.path.folds import split
@@ -208,7 +208,7 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
         scales = [
             1.0 if self.Cs is None else problem.total_weight / p.total_weight for p in training
         ]
-        plans: list[Track] = []
+        plans: list[RatioPath] = []
         for given, own in ratios:
             under = problem
             if own != ratios[0][1]:
@@ -217,7 +217,7 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
         with open_checkpoints(
             self.checkpoint,
             self.checkpoint_every,
-            lambda: tracks_identity(
+            lambda: paths_identity(
                 plans,
                 scales=as_text(scales),
                 class_weight=as_text(self.class_weight),
@@ -228,16 +228,16 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
         ) as checkpoints:
             for plan in plans:
                 plan.fitter.checkpoints = checkpoints
-            tracks = fit_tracks(
+            paths = fit_paths(
                 plans, training, fold_scores, scales, self.patience, verbose=bool(self.verbose)
             )
-            chosen, best = self._chosen(tracks)
+            chosen, best = self._chosen(paths)
             if validation is not None and self.refit == "all":
                 last: Result | None = self._fit_to_both(chosen, best, rows, validation_rows)
             else:
                 last = self._last_fit(chosen, best, validation)
-        self._store(X.dtype, targets, tracks, chosen, best, last)
-        self._warn(tracks, last, [] if validation is None else distance(problem, validation))
+        self._store(X.dtype, targets, paths, chosen, best, last)
+        self._warn(paths, last, [] if validation is None else distance(problem, validation))
 
     def _ratios(self, n_classes: int) -> list[tuple[float, float]]:
         """Values of l1_ratio to try: as they were given, and in W's units."""
@@ -249,8 +249,8 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
 
     def _plan(
         self, problem: Problem, given: float, ratio: float, n_folds: int, prefix: str
-    ) -> Track:
-        """A track before its fits; `prefix` begins their names in the checkpoints."""
+    ) -> RatioPath:
+        """A path before its fits; `prefix` begins their names in the checkpoints."""
         penalties = self._penalties(problem, ratio)
         fitter = Fitter(
             problem.with_alpha(middle(penalties.fitted)),
@@ -261,20 +261,20 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
             seed=self._seed(),
         )
         fitter.prefix = prefix if self.l1_ratios is not None else ""
-        return Track(given, ratio, problem, penalties, fitter)
+        return RatioPath(given, ratio, problem, penalties, fitter)
 
-    def _chosen(self, tracks: list[Track]) -> tuple[Track, int]:
-        """The best track, and the position of the best penalty among those given."""
-        if all(np.isnan(np.array(track.scores)).all() for track in tracks):
+    def _chosen(self, paths: list[RatioPath]) -> tuple[RatioPath, int]:
+        """The best path, and the position of the best penalty among those given."""
+        if all(np.isnan(np.array(path.scores)).all() for path in paths):
             what = "every score is undefined: the first penalty is taken, for want of a better one"
             warnings.warn(f"{type(self).__name__}: {what}", UndefinedMetricWarning, stacklevel=4)
-        return choose_among(tracks, self.choose)
+        return choose_among(paths, self.choose)
 
-    def _warn(self, tracks: list[Track], last: Result | None, far: list[str]) -> None:
-        fits = [result for track in tracks for results in track.path for result in results]
+    def _warn(self, paths: list[RatioPath], last: Result | None, far: list[str]) -> None:
+        fits = [result for path in paths for results in path.fits for result in results]
         if last is not None and not any(last is result for result in fits):
             fits.append(last)
-        interrupted = any(track.fitter.scheduler.interrupted for track in tracks)
+        interrupted = any(path.fitter.scheduler.interrupted for path in paths)
         warn_about_many(fits, self, type(self).__name__, interrupted, depth=5)
         for words in far:
             warnings.warn(f"{type(self).__name__}: {words}", UserWarning, stacklevel=4)
@@ -315,7 +315,7 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
         K, S = problem.n_classes, problem.total_weight
         return Penalties.of([penalty_and_C(C, K, S, ratio) for C in as_Cs(self.Cs)])
 
-    def _last_fit(self, chosen: Track, best: int, validation: Problem | None) -> Result | None:
+    def _last_fit(self, chosen: RatioPath, best: int, validation: Problem | None) -> Result | None:
         """The fit whose coefficients become the model's; None to average those of the folds."""
         results, fitter = chosen.at(best), chosen.fitter
         if validation is not None:
@@ -330,7 +330,7 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
             fitter.scheduler.interrupted = True
             return None
 
-    def _fit_to_both(self, chosen: Track, best: int, rows: HeldOut, others: HeldOut) -> Result:
+    def _fit_to_both(self, chosen: RatioPath, best: int, rows: HeldOut, others: HeldOut) -> Result:
         """Fit to training and validation rows together, without copying X."""
         problem, alpha = chosen.problem, float(chosen.penalties.given[best])
         if problem.design.is_remote:
@@ -364,8 +364,8 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
         self,
         dtype: Any,
         targets: Targets,
-        tracks: list[Track],
-        chosen: Track,
+        paths: list[RatioPath],
+        chosen: RatioPath,
         best: int,
         last: Result | None,
     ) -> None:
@@ -373,11 +373,11 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
         design, S = chosen.problem.design, chosen.problem.total_weight
         K, alpha = len(targets.classes), float(chosen.penalties.given[best])
         Cs = None if self.Cs is None else as_Cs(self.Cs)
-        parts = [arrays_of(track, Cs, dtype) for track in tracks]
+        parts = [arrays_of(path, Cs, dtype) for path in paths]
         shown = parts[0] if self.l1_ratios is None else stacked_arrays(parts)
         self.alphas_, self.Cs_, self.scores_, self.n_iter_, self.coefs_paths_ = shown
         self.classes_ = targets.classes
-        self.l1_ratios_ = np.array([track.l1_ratio for track in tracks])
+        self.l1_ratios_ = np.array([path.l1_ratio for path in paths])
         self.l1_ratio_, self.alpha_ = float(chosen.l1_ratio), alpha
         self.C_ = float(penalty_and_C(alpha, K, S, chosen.ratio) if Cs is None else Cs[best])
         mean = np.mean([result.W for result in chosen.at(best)], axis=0)

@@ -27,7 +27,7 @@ class Exports:
 
         `admm_softmax.to_onnx` also takes pipelines.
         """
-        from admm_softmax.estimators.graphs import to_onnx  # noqa: PLC0415  (knows this class)
+        from admm_softmax.estimators.onnx_export import to_onnx  # noqa: PLC0415  (knows this class)
 
         return to_onnx(self, dtype=dtype, target_opset=target_opset)
 

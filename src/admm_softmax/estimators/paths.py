@@ -17,8 +17,8 @@ from admm_softmax._interrupts import held_interrupt
 from admm_softmax._parallel import use_threads
 from admm_softmax.estimators.base import SoftmaxClassifier, warn_about_many
 from admm_softmax.estimators.coefficients import to_coef
-from admm_softmax.estimators.distance import distance
 from admm_softmax.estimators.regression import SoftmaxRegression
+from admm_softmax.estimators.validation_distance import distance
 from admm_softmax.path.alphas import as_alphas, middle
 from admm_softmax.path.fitter import Fitter
 from admm_softmax.path.largest_alpha import null_model

@@ -16,7 +16,6 @@ from admm_softmax._interrupts import held_interrupt
 from admm_softmax._parallel import use_threads
 from admm_softmax.estimators.base import SoftmaxClassifier, penalty_and_C
 from admm_softmax.estimators.coefficients import as_W, to_coef
-from admm_softmax.estimators.distance import distance
 from admm_softmax.estimators.labels import Targets
 from admm_softmax.estimators.remedies import remedy
 from admm_softmax.estimators.sklearn_callbacks import (
@@ -24,6 +23,7 @@ from admm_softmax.estimators.sklearn_callbacks import (
     start_callbacks,
     with_callbacks,
 )
+from admm_softmax.estimators.validation_distance import distance
 from admm_softmax.problem import Problem
 from admm_softmax.solvers import Result, Status, run
 from admm_softmax.solvers.auto import as_solver

@@ -17,9 +17,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count, check_real
-from admm_softmax._facts import as_html
-from admm_softmax._facts import as_text as facts_as_text
 from admm_softmax._interrupts import held_interrupt
+from admm_softmax._reprs import as_html
+from admm_softmax._reprs import as_text as facts_as_text
 from admm_softmax.plots.grid import draw_grid
 from admm_softmax.problem import Problem
 from admm_softmax.progress import Bar

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from admm_softmax._arrays import Array
-from admm_softmax._facts import as_html, as_text
+from admm_softmax._reprs import as_html, as_text
 from admm_softmax.plots.path import draw_coefs, draw_path
 from admm_softmax.solvers import Result
 

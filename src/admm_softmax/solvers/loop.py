@@ -12,9 +12,9 @@ import numpy as np
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count, check_real
-from admm_softmax._facts import as_html, as_text
 from admm_softmax._interrupts import check_interrupt, held_interrupt
 from admm_softmax._parallel import blas_threads, use_threads
+from admm_softmax._reprs import as_html, as_text
 from admm_softmax.kernels.compile_clock import announcing, compile_seconds
 from admm_softmax.problem import Problem
 from admm_softmax.progress import Progress

@@ -13,7 +13,7 @@ from distributed import Client, Future
 from admm_softmax.design.base import Design
 from admm_softmax.design.dask import collections, tasks
 from admm_softmax.design.dask.cluster import Cluster, Held
-from admm_softmax.design.foreign import is_dask
+from admm_softmax.design.interop import is_dask
 from admm_softmax.design.rows import Rows
 
 

@@ -11,8 +11,8 @@ from sklearn.model_selection import check_cv
 
 from admm_softmax._checks import check_count
 from admm_softmax.design import Rows
+from admm_softmax.estimators.distributed_labels import stratified
 from admm_softmax.estimators.labels import Targets, most_probable
-from admm_softmax.estimators.placed import stratified
 
 
 def fold_pairs(

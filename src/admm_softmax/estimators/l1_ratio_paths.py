@@ -8,53 +8,53 @@ from functools import partial
 import numpy as np
 
 from admm_softmax._arrays import Array
-from admm_softmax.estimators.choice import Track
 from admm_softmax.estimators.scoring import FoldScores, means
+from admm_softmax.estimators.selection import RatioPath
 from admm_softmax.path.warm_starts import follow, has_turned
 from admm_softmax.problem import Problem
 from admm_softmax.progress import Bar
 from admm_softmax.solvers import Result, Status
 
 
-def fit_tracks(
-    plans: Sequence[Track],
+def fit_paths(
+    plans: Sequence[RatioPath],
     training: Sequence[Problem],
     fold_scores: FoldScores,
     scales: Sequence[float],
     patience: int | None,
     *,
     verbose: bool,
-) -> list[Track]:
-    """The tracks with their fits and scores; Ctrl-C ends them, and what is finished is kept.
+) -> list[RatioPath]:
+    """The paths with their fits and scores; Ctrl-C ends them, and what is finished is kept.
 
     training : one problem per fold
     scales : factors on α, one per fold
     """
-    tracks: list[Track] = []
+    paths: list[RatioPath] = []
     for plan in plans:
         folds = [fold.with_penalty(plan.problem.penalty) for fold in training]
         try:
-            track = _fitted(plan, folds, fold_scores, scales, patience, verbose)
+            path = _fitted(plan, folds, fold_scores, scales, patience, verbose)
         except KeyboardInterrupt:
-            if not tracks:
+            if not paths:
                 raise
-            tracks[-1].fitter.scheduler.interrupted = True
+            paths[-1].fitter.scheduler.interrupted = True
             break
-        tracks.append(track)
-        pressed = any(result.status == Status.INTERRUPTED for result in track.path[-1])
-        if pressed or track.fitter.scheduler.interrupted:
+        paths.append(path)
+        pressed = any(result.status == Status.INTERRUPTED for result in path.fits[-1])
+        if pressed or path.fitter.scheduler.interrupted:
             break
-    return tracks
+    return paths
 
 
 def _fitted(
-    plan: Track,
+    plan: RatioPath,
     folds: list[Problem],
     fold_scores: FoldScores,
     scales: Sequence[float],
     patience: int | None,
     verbose: bool,
-) -> Track:
+) -> RatioPath:
     fitter, alphas = plan.fitter, plan.penalties.fitted
     scores: list[Array] = []
     with Bar(verbose, "path", len(alphas) * len(folds)) as bar:
@@ -66,5 +66,5 @@ def _fitted(
             bar.advance(f"alpha {alpha:.2e}, score {scores[-1].mean():.6g}", len(folds))
             return has_turned(means(scores), patience)
 
-        path = follow(fitter, folds, alphas, visit, scales)
-    return plan._replace(path=path, scores=scores[: len(path)])
+        fits = follow(fitter, folds, alphas, visit, scales)
+    return plan._replace(fits=fits, scores=scores[: len(fits)])

@@ -22,10 +22,10 @@ Rule: TypeAlias = Literal["best", "one_standard_error"]
 RULES: tuple[Rule, ...] = ("best", "one_standard_error")
 
 
-class Track(NamedTuple):
+class RatioPath(NamedTuple):
     """The path of one l1_ratio: as it was given, in W's units, and what was fitted along it.
 
-    path : results per penalty fitted, one per fold; empty before the fits
+    fits : results per penalty fitted, one per fold; empty before the fits
     scores : per penalty fitted, one per fold
     """
 
@@ -34,16 +34,16 @@ class Track(NamedTuple):
     problem: Problem
     penalties: Penalties
     fitter: Fitter
-    path: Sequence[list[Result]] = ()
+    fits: Sequence[list[Result]] = ()
     scores: Sequence[Array] = ()
 
     def at(self, position: int) -> list[Result]:
         """The fits under a penalty, by its position among those given."""
-        return self.path[int(self.penalties.places[position])]
+        return self.fits[int(self.penalties.places[position])]
 
 
 class Arrays(NamedTuple):
-    """What an estimator shows of a track: over the penalties in the order given, folds first."""
+    """What an estimator shows of a path: over the penalties in the order given, folds first."""
 
     alphas: Array
     Cs: Array
@@ -60,54 +60,54 @@ def check_rule(choose: str, n_folds: int) -> None:
         raise ValueError(f"choose='one_standard_error' needs at least two folds, got {n_folds}")
 
 
-def choose_among(tracks: Sequence[Track], choose: Rule) -> tuple[Track, int]:
-    """The track with the best mean score, and the position of α among those given.
+def choose_among(paths: Sequence[RatioPath], choose: Rule) -> tuple[RatioPath, int]:
+    """The path with the best mean score, and the position of α among those given.
 
-    The first among equals, of tracks and of penalties. By one standard error, it is the
-    strongest penalty of that track whose mean score is within one standard error of the best,
+    The first among equals, of paths and of penalties. By one standard error, it is the
+    strongest penalty of that path whose mean score is within one standard error of the best,
     the standard error being that of the best mean.
     """
-    found = [means(track.scores) for track in tracks]
-    track, scores = max(zip(tracks, found, strict=True), key=lambda pair: max(pair[1]))
-    places, tried = track.penalties.places, track.penalties.tried(len(scores))
+    found = [means(path.scores) for path in paths]
+    path, scores = max(zip(paths, found, strict=True), key=lambda pair: max(pair[1]))
+    places, tried = path.penalties.places, path.penalties.tried(len(scores))
     best = int(tried[np.argmax(np.array(scores)[places[tried]])])
     if choose == "best":
-        return track, best
-    of_folds = track.scores[places[best]]
+        return path, best
+    of_folds = path.scores[places[best]]
     of_folds = of_folds[~np.isnan(of_folds)]
     error = float(of_folds.std(ddof=1)) / np.sqrt(len(of_folds)) if len(of_folds) > 1 else 0.0
     strongest = np.argmax(np.asarray(scores) >= scores[places[best]] - error)
-    return track, int(np.argmax(places == strongest))
+    return path, int(np.argmax(places == strongest))
 
 
-def tracks_identity(tracks: Sequence[Track], **settings: Any) -> dict[str, Any]:
-    """What the fits of all tracks are computed from."""
-    first = tracks[0]
+def paths_identity(paths: Sequence[RatioPath], **settings: Any) -> dict[str, Any]:
+    """What the fits of all paths are computed from."""
+    first = paths[0]
     known = first.fitter.identity(first.problem, first.penalties.fitted, **settings)
-    if len(tracks) == 1:
+    if len(paths) == 1:
         return known
     return known | {
-        "l1_ratios": as_text([track.ratio for track in tracks]),
-        "alphas": as_text([track.penalties.fitted.tolist() for track in tracks]),
-        "solver": as_text([track.fitter.solver for track in tracks]),
+        "l1_ratios": as_text([path.ratio for path in paths]),
+        "alphas": as_text([path.penalties.fitted.tolist() for path in paths]),
+        "solver": as_text([path.fitter.solver for path in paths]),
     }
 
 
-def arrays_of(track: Track, Cs: Array | None, dtype: Any) -> Arrays:
-    """The arrays of one track; `Cs` as they were given, None where alphas were."""
-    K, S, design = track.problem.n_classes, track.problem.total_weight, track.problem.design
-    tried = track.penalties.tried(len(track.path))
-    alphas, places = track.penalties.given, track.penalties.places[tried]
+def arrays_of(path: RatioPath, Cs: Array | None, dtype: Any) -> Arrays:
+    """The arrays of one path; `Cs` as they were given, None where alphas were."""
+    K, S, design = path.problem.n_classes, path.problem.total_weight, path.problem.design
+    tried = path.penalties.tried(len(path.fits))
+    alphas, places = path.penalties.given, path.penalties.places[tried]
     if Cs is None:
-        Cs = np.array([penalty_and_C(alpha, K, S, track.ratio) for alpha in alphas])
-    by_fold = list(zip(*track.path, strict=True))
+        Cs = np.array([penalty_and_C(alpha, K, S, path.ratio) for alpha in alphas])
+    by_fold = list(zip(*path.fits, strict=True))
     # A start that needs no step counts as one, as in scikit-learn.
     counts = [[max(1, result.n_iter) for result in fold] for fold in by_fold]
     coefs = [[_with_intercept(design, result.W, dtype) for result in fold] for fold in by_fold]
     return Arrays(
         alphas[tried],
         Cs[tried],
-        np.array(track.scores).T[:, places],
+        np.array(path.scores).T[:, places],
         np.array(counts, dtype=np.int32)[None, :, places],
         np.array(coefs)[:, places],
     )
@@ -119,7 +119,7 @@ def _with_intercept(design: Design, W: Array, dtype: Any) -> Any:
 
 
 def stacked_arrays(parts: Sequence[Arrays]) -> Arrays:
-    """The arrays of all tracks, with an axis over them before that over the penalties."""
+    """The arrays of all paths, with an axis over them before that over the penalties."""
     alphas, Cs, scores, n_iter, coefs = zip(*parts, strict=True)
     return Arrays(
         padded(alphas, 0), padded(Cs, 0), padded(scores, 1), padded(n_iter, 2), padded(coefs, 1)
