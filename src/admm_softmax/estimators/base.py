@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from admm_softmax._validation import check_weights, refuse_masked
 from admm_softmax.design import Design, as_design, is_dask, standardized
-from admm_softmax.estimators import lazy
+from admm_softmax.estimators import dask_predictions
 from admm_softmax.estimators.coefficients import as_W, dense, from_coef
 from admm_softmax.estimators.distributed_labels import (
     encode_more_placed,
@@ -91,13 +91,13 @@ class SoftmaxClassifier(Exports, SparseCoefMixin, LinearClassifierMixin, BaseEst
     def decision_function(self, X: Any) -> Any:
         """Scores of the classes, one row per example; one number per example for two classes."""
         if is_dask(X):
-            return lazy.predicted(self, "decision_function", X)
+            return dask_predictions.predicted(self, "decision_function", X)
         return self._of_scores(X, lambda scores: scores)
 
     def predict(self, X: Any) -> Any:
         """The most probable class of every row. Dask input gives a Dask result, here and below."""
         if is_dask(X):
-            return lazy.predicted(self, "predict", X)
+            return dask_predictions.predicted(self, "predict", X)
         check_is_fitted(self)
         X, _ = self._opened(X)
         if not isinstance(X, Design):
@@ -107,20 +107,20 @@ class SoftmaxClassifier(Exports, SparseCoefMixin, LinearClassifierMixin, BaseEst
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, one row per example."""
         if is_dask(X):
-            return lazy.predicted(self, "predict_proba", X)
+            return dask_predictions.predicted(self, "predict_proba", X)
         return self._of_scores(X, lambda scores: softmax(_of_all_classes(scores), axis=1))
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of `predict_proba`, without underflow."""
         if is_dask(X):
-            return lazy.predicted(self, "predict_log_proba", X)
+            return dask_predictions.predicted(self, "predict_log_proba", X)
         return self._of_scores(X, lambda scores: log_softmax(_of_all_classes(scores), axis=1))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Accuracy; of soft labels, the most probable class counts."""
         check_is_fitted(self)
         if is_dask(X):
-            return lazy.scored(self, "accuracy", X, y, sample_weight)
+            return dask_predictions.scored(self, "accuracy", X, y, sample_weight)
         X, y = self._opened(X, y)
         return float(super().score(X, most_probable(y), sample_weight=sample_weight))
 
@@ -166,7 +166,7 @@ class SoftmaxClassifier(Exports, SparseCoefMixin, LinearClassifierMixin, BaseEst
 
     def _checked_rows(self, X: Any, reset: bool = True) -> Any:
         """Rows as scikit-learn checks them; a Design as it is, if it fits the settings."""
-        names = lazy.column_names(X) if is_dask(X) else None
+        names = dask_predictions.column_names(X) if is_dask(X) else None
         if is_dask(X):
             X = as_design(X, intercept=bool(self.fit_intercept))
         if not isinstance(X, Design):
