@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from admm_softmax._arrays import Array
+from admm_softmax._cached import cached_property
 from admm_softmax._reprs import as_html, as_text
 from admm_softmax._validation import check_labels, check_reference, check_weights
 from admm_softmax.design import Design, Fold, Rows, as_design
@@ -41,6 +42,11 @@ class Point:
     optimality: Array
     #: Σᵢ wᵢ mean_j p_ij(1 − p_ij), the mean diagonal of the loss's Hessian in the scores.
     curvature: float
+
+    @cached_property
+    def residual(self) -> float:
+        """The largest absolute entry of `optimality`: what `tol` bounds for every solver."""
+        return float(max(self.optimality.max(), -self.optimality.min()))
 
 
 @dataclass(frozen=True)

@@ -144,10 +144,7 @@ class RowBlockDesign(Design):
         w = weights.held
 
         def part(rows: slice) -> Array:
-            block = self.block(rows)
-            if sp.issparse(block):
-                return np.asarray(block.astype(np.float64).power(2).T @ w[rows])
-            squares = w[rows].astype(self.dtype) @ np.square(block)
+            squares = w[rows].astype(self.dtype) @ np.square(self.block(rows))
             return np.asarray(squares, dtype=np.float64)
 
         total = np.sum(ordered_map(part, self.partition()), axis=0)

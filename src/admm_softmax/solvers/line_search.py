@@ -46,13 +46,17 @@ def search(
     the middle of the bracket (Nocedal & Wright, algorithms 3.5 and 3.6, in one loop).
     `rounding` is that of products with X. Returns None where no trial lowered F.
     """
+    # In W's precision once: mixed products would convert it at every use.
+    direction = np.asarray(direction, start.W.dtype)
     slope = float(np.vdot(start.gradient, direction))
     noise = relative_noise(rounding) * max(abs(start.objective), 1e-300)
     low, high = _Trial(0.0, start.objective, slope), None
     best: tuple[P | None, float] = (None, 0.0)
     t = first
     for _ in range(MOST_TRIALS):
-        point = evaluate(start.W + t * direction)
+        W = t * direction
+        W += start.W
+        point = evaluate(W)
         trial = _Trial(t, point.objective, float(np.vdot(point.gradient, direction)))
         verdict = _judge(trial, start.objective, slope, rule, noise)
         if verdict == "accept":
@@ -81,7 +85,7 @@ class Plateau:
 
     def __call__(self, point: Point, moved: bool) -> bool:
         """Take the newest point into account; True if the descent should end."""
-        gradient = float(max(point.optimality.max(), -point.optimality.min()))
+        gradient = point.residual
         lower = point.objective < self.objective - self.noise * abs(point.objective)
         if lower or self._best is None or gradient < self.gradient:
             self._best = point

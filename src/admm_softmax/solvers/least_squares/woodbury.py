@@ -42,6 +42,8 @@ class Woodbury:
         d = problem.design.n_features - problem.design.intercept
         if not Woodbury.may_apply(problem):
             return False
+        if (diagonal := problem.penalty.quadratic.diagonal) is not None:
+            return bool(diagonal[:d].min() > 0)
         try:
             sparse_inverse(problem.penalty.quadratic.LtL[:d, :d])
         except Breakdown:
