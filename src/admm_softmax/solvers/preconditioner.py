@@ -33,7 +33,7 @@ from admm_softmax.solvers.least_squares.cholesky import CholeskyStep
 logger = logging.getLogger("admm_softmax")
 
 Name: TypeAlias = Literal["none", "jacobi", "gram"]
-NAMES: tuple[Name, ...] = ("none", "jacobi", "gram")
+PRECONDITIONERS: tuple[Name, ...] = ("none", "jacobi", "gram")
 
 #: Factorise again when κ has fallen or risen by this factor, unless a solver sets another.
 REFRESH = 2.0
@@ -41,7 +41,7 @@ REFRESH = 2.0
 #: passes. And κ is looked at this seldom, because the first iterates overshoot: many rows are
 #: saturated there, and a matrix for their κ makes steps that are far too long. Measured in
 #: passes, on ten problems (docs/decisions/0017-curvature.md).
-PAIRED_REFRESH, LOOK_EVERY = 4.0, 8
+PAIRED_REFRESH, CURVATURE_EVERY = 4.0, 8
 #: A first step after which κ is smaller by this factor was too long.
 OVERSHOT = 20.0
 #: From uniform predictions κ only falls, usually by about this factor before it settles.
@@ -160,8 +160,10 @@ def gram_strategy(problem: Problem, subsample: int | None, seed: int) -> Strateg
 
 def check_preconditioner(name: Name | Factory, subsample: int | None) -> None:
     """Raise unless the preconditioner is known and `subsample` is None or at least 1."""
-    if name not in NAMES and (isinstance(name, str) or not callable(name)):
-        raise ValueError(f"preconditioner must be one of {NAMES} or a function, got {name!r}")
+    if name not in PRECONDITIONERS and (isinstance(name, str) or not callable(name)):
+        raise ValueError(
+            f"preconditioner must be one of {PRECONDITIONERS} or a function, got {name!r}"
+        )
     if subsample is not None:
         check_count("subsample", subsample, "at least 1 or None")
 

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular, svd
 
-from admm_softmax._arrays import Array
+from admm_softmax._arrays import EPS, Array
 from admm_softmax.problem import Problem
-from admm_softmax.solvers.least_squares.base import EPS, Solution, sparse_inverse
+from admm_softmax.solvers.least_squares.base import Solution, sparse_inverse
 
 #: A sketch may miss eigenvalues up to this fraction of the largest.
 UNKNOWN = 1e-8
