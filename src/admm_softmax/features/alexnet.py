@@ -134,7 +134,7 @@ class AlexNetPool5(ImageTransformer):
             features = self._compute(images, parameters)
             try:
                 save(path, features)
-            except OSError as error:  # minutes of work are not thrown away for it
+            except OSError as error:  # the features, minutes of work, are still returned
                 warnings.warn(f"AlexNetPool5: no cache file written: {error}", stacklevel=2)
         return features
 

@@ -322,7 +322,7 @@ class _Work:
         return [cell for cell in cells if cell is not None]
 
     def _cell(self, rho: float, alpha: float, condition: float) -> Cell | None:
-        """None where Ctrl-C came first: an interrupted run is not a result."""
+        """Run ADMM under one pair (ρ, α); None where Ctrl-C has interrupted the run."""
         assert self.factors is not None
         problem = self.scheduler.share(self.problem.with_alpha(alpha))
         solver = replace(self.solver, rho=rho, least_squares=self.factors)

@@ -242,8 +242,8 @@ class Batch:
     def _is_good(self, objective: Array, gradient: Array) -> Any:
         """Whether a step lowers F enough (Armijo), or as far as rounding lets one see.
 
-        Close to the solution differences of F drown; there the slope at the end decides
-        (Hager and Zhang, 2005, SIAM J. Optim. 16, "approximate Wolfe").
+        Close to the solution differences of F are smaller than its rounding; there the slope at
+        the end decides (Hager and Zhang, 2005, SIAM J. Optim. 16, "approximate Wolfe").
         """
         slack = 10 * self.problem.design.rounding * np.abs(self.objective)
         with np.errstate(invalid="ignore"):

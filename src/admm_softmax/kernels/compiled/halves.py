@@ -79,7 +79,7 @@ widened: Any = None
 
 @separate(types.void(types.uint16[::1], types.float32[::1]), fastmath=set())
 def _widen(halves: Any, out: Any) -> None:
-    """All of them, one after the other."""
+    """out = the float32 of all float16 bits in `halves`."""
     for i in range(len(halves)):
         out[i] = moved(halves[i])
 

@@ -1,9 +1,9 @@
 """Register tiles of the products X W, Xᵀ R and sparse rows times M, written as LLVM vectors.
 
-BLAS is made for fat matrices; with ten columns it leaves four fifths of the machine idle. The
-dense tiles keep a few rows × a few classes in registers, so that both products run at the
-speed at which X arrives. A compiler left to itself finds neither the tile nor the full width
-of the registers, hence the explicit vectors.
+BLAS is made for products with many columns; with ten it leaves four fifths of the machine idle.
+The dense tiles keep a few rows × a few classes in registers, so that both products run at the
+speed at which X is read from memory. A compiler left to itself finds neither the tile nor the
+full width of the registers, hence the explicit vectors.
 
 X is given by the address of its first entry and the bytes between its rows. Whole vectors are
 read, wherever they begin: `thin` copies columns that do not fill one.

@@ -1,4 +1,4 @@
-"""L Lᵀ W = B for few columns of B: each thread reads the triangle once, as fast as it arrives.
+"""L Lᵀ W = B for few columns of B: each thread reads the triangle once.
 
 The rows of L are taken in panels. Left of a panel's diagonal block stand thin products,
 L[J, :J] Y on the way down and L[J, :J]ᵀ W_J on the way up; the block itself is small and
