@@ -294,3 +294,11 @@ def test_reads_count_every_solvers():
     X, y = make(200, 6, 3)
     path = softmax_path(X, y, [1.0, 0.1], solver=LBFGS(20, "gram"), tol=1e-6)
     assert path.reads == sum(result.iterate.passes for result in path.results)
+
+
+def test_a_path_on_a_used_design_counts_its_own_reads():
+    X, y = make(200, 6, 3)
+    design = DenseDesign(X)
+    first, second = (softmax_path(design, y, [1.0, 0.1]) for _ in range(2))
+    assert first.reads == second.reads > 0
+    assert design.reads == 2 * first.reads

@@ -88,11 +88,10 @@ def make_preconditioner(
         return Plain()
     if name == "jacobi":
         return Jacobi(problem, refresh)
-    strategy = gram_strategy(problem, subsample, seed)
-    if isinstance(strategy, SampledCholesky):
-        return Gram(problem, refresh, strategy.prepare(problem))
+    if (sampled := _sampled(problem, subsample, seed)) is not None:
+        return Gram(problem, refresh, sampled.prepare(problem))
     # A factorisation that ADMM has left serves as well.
-    return Gram(problem, refresh, shared_step(problem, None, strategy))
+    return Gram(problem, refresh, shared_step(problem, None, _of_all_rows(problem)))
 
 
 def data_precision(problem: Problem) -> Precision:
@@ -153,8 +152,16 @@ class SampledCholesky:
 
 def gram_strategy(problem: Problem, subsample: int | None, seed: int) -> Strategy:
     """How the Gram preconditioner is factorised."""
-    if subsample is not None and subsample < problem.design.n_rows:
-        return SampledCholesky(subsample, seed, data_precision(problem))
+    return _sampled(problem, subsample, seed) or _of_all_rows(problem)
+
+
+def _sampled(problem: Problem, subsample: int | None, seed: int) -> SampledCholesky | None:
+    if subsample is None or subsample >= problem.design.n_rows:
+        return None
+    return SampledCholesky(subsample, seed, data_precision(problem))
+
+
+def _of_all_rows(problem: Problem) -> Strategy:
     return Auto(precision=data_precision(problem))
 
 
