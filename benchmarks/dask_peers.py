@@ -60,6 +60,60 @@ def fitted(make, X, y):
     return model, time.perf_counter() - begin
 
 
+class Notes:
+    """Seconds, objective and iterations of each fit, by name."""
+
+    def __init__(self, X, y):
+        self.X, self.y, self.found = X, y, {}
+
+    def add(self, name, make, X, y):
+        """Fit to X and y, which may be Dask arrays of the same rows, and note how it went."""
+        runs = self.found.setdefault(name, [])
+        try:
+            model, seconds = fitted(make, X, y)
+        except Exception as error:
+            runs.append((np.nan, np.nan, type(error).__name__))
+            return
+        w, b = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
+        steps = getattr(model, "n_iter_", "")
+        steps = str(np.max(steps)) if steps != "" else ""
+        runs.append((seconds, objective(self.X, self.y, w, b), steps))
+        print(name, runs[-1], flush=True)
+
+    def table(self):
+        """The medians, with the gap to the objective of a fit to rounding."""
+        best = objective(self.X, self.y, *_solution(self.X, self.y))
+        yield "| solver | seconds | iterations | relative gap of the objective |"
+        yield "|---|---|---|---|"
+        for name, runs in self.found.items():
+            seconds, value = (float(np.median([run[i] for run in runs])) for i in (0, 1))
+            yield f"| {name} | {seconds:.2f} | {runs[0][2]} | {value / best - 1:.1e} |"
+
+
+def compare(client, notes):
+    """Fit ours and the peers on the cluster and in memory; ours before and after the peers."""
+    X, y = notes.X, notes.y
+    chunks = -(-len(y) // 8)
+    dX, dy = client.persist(
+        [da.from_array(X, chunks=(chunks, -1)), da.from_array(y, chunks=chunks)]
+    )
+    for make in (ours, *peers().values()):  # loads libraries on the workers
+        try:
+            make().fit(dX[: chunks // 8], dy[: chunks // 8])
+        except Exception as error:
+            print("warm-up:", type(error).__name__, error)
+    ours(solver="lbfgs").fit(dX, dy)
+    for _ in range(2):
+        notes.add("ours on the cluster, tol 1e-4", ours, dX, dy)
+        notes.add("ours on the cluster, tol 1e-8", lambda: ours(tol=1e-8), dX, dy)
+        notes.add("ours in memory, tol 1e-4", lambda: ours(n_threads=2), X, y)
+        for name, make in peers().items():
+            if name not in notes.found:
+                notes.add(name, make, dX, dy)
+        if (name := "scikit-learn lbfgs in memory") not in notes.found:
+            notes.add(name, lambda: LogisticRegression(C=1.0, max_iter=1000), X, y)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rows", type=int, default=400_000)
@@ -67,22 +121,7 @@ def main():
     given = parser.parse_args()
     words = f"{given.rows:,} × {given.features}, two classes, float64, 8 partitions, 2 workers"
     title = heading("dask_peers.py", words)  # before a nanny limits the threads of this process
-    X, y = data(given.rows, given.features)
-    found = {}
-
-    def note(name, make, X_given, y_given):
-        try:
-            model, seconds = fitted(make, X_given, y_given)
-        except Exception as error:
-            found.setdefault(name, []).append((np.nan, np.nan, type(error).__name__))
-            return
-        value = objective(X, y, np.ravel(model.coef_), float(np.ravel(model.intercept_)[0]))
-        steps = getattr(model, "n_iter_", "")
-        found.setdefault(name, []).append(
-            (seconds, value, str(np.max(steps)) if steps != "" else "")
-        )
-        print(name, found[name][-1], flush=True)
-
+    notes = Notes(*data(given.rows, given.features))
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
@@ -91,39 +130,8 @@ def main():
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")
-        chunks = -(-given.rows // 8)
-        dX, dy = client.persist(
-            [da.from_array(X, chunks=(chunks, -1)), da.from_array(y, chunks=chunks)]
-        )
-        for make in (ours, *peers().values()):  # loads libraries on the workers
-            try:
-                make().fit(dX[: chunks // 8], dy[: chunks // 8])
-            except Exception as error:
-                print("warm-up:", type(error).__name__, error)
-        ours(solver="lbfgs").fit(dX, dy)
-        for _ in range(2):
-            note("ours on the cluster, tol 1e-4", ours, dX, dy)
-            note("ours on the cluster, tol 1e-8", lambda: ours(tol=1e-8), dX, dy)
-            note("ours in memory, tol 1e-4", lambda: ours(n_threads=2), X, y)
-            for name, make in peers().items():
-                if name not in found:
-                    note(name, make, dX, dy)
-            if "scikit-learn lbfgs in memory" not in found:
-                note(
-                    "scikit-learn lbfgs in memory",
-                    lambda: LogisticRegression(C=1.0, max_iter=1000),
-                    X,
-                    y,
-                )
-    best = objective(X, y, *_solution(X, y))
-    lines = [
-        "| solver | seconds | iterations | relative gap of the objective |",
-        "|---|---|---|---|",
-    ]
-    for name, runs in found.items():
-        seconds, value = (float(np.median([run[i] for run in runs])) for i in (0, 1))
-        lines.append(f"| {name} | {seconds:.2f} | {runs[0][2]} | {value / best - 1:.1e} |")
-    publish(RESULTS / "dask_peers.md", title, lines)
+        compare(client, notes)
+    publish(RESULTS / "dask_peers.md", title, list(notes.table()))
 
 
 def _solution(X, y):

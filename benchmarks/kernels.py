@@ -25,7 +25,7 @@ from admm_softmax.kernels.compiled.programs import zstep
 from admm_softmax.report.provenance import describe_machine
 
 K = 10
-SHAPES = [
+MEASURED = [
     (200_000, 50, 10, "float32"),
     (45_000, 768, 100, "float32"),
     (25_000, 768, 100, "float64"),
@@ -81,7 +81,7 @@ def passes(X, problem, rounds, threads):
 
 def shapes(rounds):
     """Whole passes with many classes, or few columns, against NumPy's two bare products."""
-    for n, d, n_classes, dtype in SHAPES:
+    for n, d, n_classes, dtype in MEASURED:
         rng = np.random.default_rng(0)
         X, y = rng.standard_normal((n, d), dtype=dtype), np.arange(n) % n_classes
         problem, R = Problem.of(X, y, 1e-3), np.ones((n, n_classes), dtype)

@@ -44,7 +44,7 @@ def show(iterate):
     print(f"loss {iterate.loss:.5f}, max|gradient| {iterate.gradient_norm:.1e}", flush=True)
 
 
-def main():
+def read_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--filters", type=int, default=36)
     parser.add_argument("--rows", type=int, default=60_000)
@@ -53,7 +53,19 @@ def main():
     parser.add_argument("--tol", type=float, default=1e-4)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--alphas", type=float, nargs="+", default=[10.0, 3.0, 1.0, 0.3])
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def show_path(path):
+    for alpha, result, loss, accuracy in zip(
+        path.alphas, path.results, path.val_loss, path.val_accuracy, strict=True
+    ):
+        words = f"{result.n_iter} iterations, {result.status}"
+        print(f"alpha {alpha:g}: {words}, validation {loss:.4f}, {100 * accuracy:.2f} %")
+
+
+def main():
+    options = read_options()
     images = load_mnist()
     pixels = images.train_images[: options.rows] / np.float32(255)
     labels = images.train_labels[: options.rows]
@@ -62,10 +74,7 @@ def main():
     def features(rows):
         return RowBlocks(rows, transform=convolution, memory_limit=options.memory_limit)
 
-    settings = {
-        "operator": paper_operator(options.filters),
-        "penalize_intercept": True,
-    }
+    settings = {"operator": paper_operator(options.filters), "penalize_intercept": True}
     began = time.perf_counter()
     train, validation = split(labels, options.rows // 60)
     path = softmax_path(
@@ -80,15 +89,10 @@ def main():
         **settings,
     )
     chosen = time.perf_counter()
-    for alpha, result, loss, accuracy in zip(
-        path.alphas, path.results, path.val_loss, path.val_accuracy, strict=True
-    ):
-        words = f"{result.n_iter} iterations, {result.status}"
-        print(f"alpha {alpha:g}: {words}, validation {loss:.4f}, {100 * accuracy:.2f} %")
+    show_path(path)
     k = int(np.argmin(path.val_loss))
-    model = SoftmaxRegression(
-        alpha=float(path.alphas[k]), tol=options.tol, callbacks=show, **settings
-    )
+    alpha = float(path.alphas[k])
+    model = SoftmaxRegression(alpha=alpha, tol=options.tol, callbacks=show, **settings)
     model.fit(features(pixels), labels, coef_init=(path.coefs[k], path.intercepts[k]))
     fitted = time.perf_counter()
     test = features(images.test_images / np.float32(255))
@@ -102,13 +106,12 @@ def main():
         f"| memory_limit | {options.memory_limit} |",
         f"| peak memory of the process | {peak_gigabytes():.1f} GB |",
         f"| test accuracy, misfit | {100 * accuracy:.2f} %, {-np.log(p).mean():.4f} |",
-        f"| alpha, of {len(path.alphas)} tried | {path.alphas[k]:g} |",
+        f"| alpha, of {len(path.alphas)} tried | {alpha:g} |",
         f"| choosing alpha: reads, seconds | {path.reads:.0f}, {chosen - began:.0f} |",
         f"| last fit: iterations, seconds | {model.n_iter_}, {fitted - chosen:.0f} |",
     ]
-    name = "mnist_streamed.py"
     words = f"tol = {options.tol:g}, the paper's L, alpha by {len(validation):,} validation rows"
-    publish(RESULTS / "mnist_streamed.md", heading(name, words), lines)
+    publish(RESULTS / "mnist_streamed.md", heading("mnist_streamed.py", words), lines)
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ def digits():
     return X / 16, y
 
 
-SHAPES = {
+DATA = {
     "digits": (digits, 0.01),
     "mnist": (mnist, 0.03),
     "probe": (lambda: embedding_like(8_000, 384, 50), 0.03),
@@ -210,7 +210,7 @@ def elsewhere(python, X, y, **given):
 
 def measure(name, parts, peers):
     """Yield what is known of a shape, part by part."""
-    make, share = SHAPES[name]
+    make, share = DATA[name]
     X, y = make()
     size = f"{X.shape[0]:,} × {X.shape[1]:,}, K = {y.max() + 1}"
     alpha = share * largest_alpha(Problem.of(X, y, 1.0, penalty=penalties.Lasso()))
@@ -271,7 +271,7 @@ def adelie(found):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("shapes", nargs="*", default=list(SHAPES))
+    parser.add_argument("shapes", nargs="*", default=list(DATA))
     parser.add_argument("--parts", nargs="*", default=["fit", "path", "groups"])
     parser.add_argument("--peers", help="the Python of an environment with adelie and skglm")
     parser.add_argument("--points", type=Path, default=RESULTS / "penalties.json")

@@ -36,7 +36,7 @@ from admm_softmax import Problem
 from admm_softmax.design.dask import DaskDesign
 from admm_softmax.design.dask.cluster import FAN_IN, Cluster
 
-NAMES = ("t₀ (s)", "τ (s per task)", "f", "m", "g", "s", "b")
+CONSTANTS = ("t₀ (s)", "τ (s per task)", "f", "m", "g", "s", "b")
 WITHIN = 0.15
 
 
@@ -289,7 +289,7 @@ def main():
         f"the worst {max(map(abs, errors)):.0%}.",
     ]
     lines += ["", "| coefficient | value |", "|---|---|"]
-    lines += [f"| {name} | {value:.3g} |" for name, value in zip(NAMES, c, strict=True)]
+    lines += [f"| {name} | {value:.3g} |" for name, value in zip(CONSTANTS, c, strict=True)]
     lines += [
         "",
         "| what | workers × cores | moved per pass | memory per worker | a pass | bottleneck |",

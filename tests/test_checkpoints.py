@@ -290,7 +290,7 @@ def test_another_version_is_refused(tmp_path, monkeypatch):
         patch.setattr(identity, "__version__", "0.9")
         with pytest.raises(ValueError, match=r"version was 0\.1\.0, is 0\.9 now"):
             run(problem(), LBFGS(), checkpoint=tmp_path)
-    monkeypatch.setattr(checkpoints, "FORMAT", 2)
+    monkeypatch.setattr(checkpoints, "CHECKPOINT_FORMAT", 2)
     with pytest.raises(ValueError, match="format was 1, is 2 now"):
         run(problem(), LBFGS(), checkpoint=tmp_path)
 

@@ -89,7 +89,7 @@ def test_meets_scikit_learns_optimum(case):
     alpha = 0.02
     ours = SoftmaxRegression(alpha, solver="admm", **TIGHT)
     ours.fit(sp.csr_array(X) if sparse else X, y, sample_weight=s if weighted else None)
-    # Soft labels are hard labels with weights: every class once a row.
+    # Soft labels are hard labels with weights: every class once per row.
     X_hard = np.repeat(X, K, axis=0)
     y_hard, s_hard = np.tile(np.arange(K), n), (one_hot(y, K) * s[:, None]).ravel()
     C = (2 if K == 2 else 1) / (s.sum() * alpha)

@@ -139,7 +139,7 @@ def test_targets_take_turns_where_memory_or_columns_are_few(monkeypatch):
     X, Y, ys = rows()
     whole = many(alpha=1e-2).fit(X, Y)
     bounded = many(alpha=1e-2, memory_limit=2 * 4 * N).fit(X, Y)
-    monkeypatch.setattr(minimise, "MOST_COLUMNS", 3)
+    monkeypatch.setattr(minimise, "TARGET_COLUMNS", 3)
     few = many(alpha=1e-2).fit(X, [*Y.T, *ys])
     for t in range(4):
         np.testing.assert_allclose(bounded.coef_[t], whole.coef_[t], atol=2e-5)

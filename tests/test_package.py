@@ -58,7 +58,7 @@ def test_the_demo_prints_a_table_and_writes_a_page(tmp_path, capsys):
     assert page.count("data:image/png;base64,") == 4
     assert_self_contained(page)
     assert "the better of one BLAS thread and one per core" in page
-    for name in ("history", "weights", "predictions", "confusion"):
+    for name in ("history", "coefficients", "predictions", "confusion"):
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -1,4 +1,4 @@
-"""Files and functions of the library stay small enough to read at once."""
+"""Files and functions of the library and of its scripts stay small enough to read at once."""
 
 import ast
 from pathlib import Path
@@ -8,10 +8,17 @@ import pytest
 import admm_softmax
 
 ROOT = Path(admm_softmax.__file__).parent
+HERE = Path(__file__).parents[1]
+#: Folders of scripts beside the library, where the repository is there.
+SCRIPTS = ("benchmarks", "docs", "examples")
 LONGEST_FILE = 400
 #: Lines of a function without its docstring.
 LONGEST_FUNCTION = 60
-FILES = sorted(ROOT.rglob("*.py"))
+FILES = sorted([*ROOT.rglob("*.py"), *(p for s in SCRIPTS for p in (HERE / s).rglob("*.py"))])
+
+
+def name_of(path):
+    return path.relative_to(ROOT if path.is_relative_to(ROOT) else HERE).as_posix()
 
 
 def lines_of(node):
@@ -23,7 +30,7 @@ def function_lines(function):
     return lines_of(function) - (lines_of(function.body[0]) if described else 0)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_no_file_and_no_function_is_too_long(path):
     text = path.read_text(encoding="utf-8")
     count = len(text.splitlines())

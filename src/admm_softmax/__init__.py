@@ -83,7 +83,7 @@ _HOMES = {
     "warm_up": "compilation",
 }
 
-#: Rooms that are public themselves.
+#: Subpackages that are public.
 _MODULES = ("datasets", "features", "penalties")
 
 __all__ = [

@@ -14,7 +14,7 @@ from admm_softmax.kernels.row_kernel import RowKernel
 from admm_softmax.kernels.targets import kernel_of
 from admm_softmax.kernels.thresholds import COMPILED_FROM_SCORES
 
-#: Classes and columns of the rows to pass over: small, but from so many rows on compiled.
+#: Classes and columns of the rows to pass over: few, but with enough rows for compiled passes.
 K, D = 10, 9
 
 

@@ -15,7 +15,7 @@ from admm_softmax._validation import check_soft_labels
 #: Bins of equal width over the largest probability (Guo et al. 2017 take 15).
 BINS = 15
 #: Random numbers that a bootstrap may draw, and the fewest resamples it makes of many rows.
-MOST_DRAWS, FEWEST = 40_000_000, 200
+MOST_DRAWS, LEAST_RESAMPLES = 40_000_000, 200
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _figures(
     means = np.column_stack([column.astype(np.float64) for column in columns.values()])
     bins = _bins(rows)
     excess = columns["accuracy"] - rows[:, 5]
-    made = min(resamples, max(FEWEST, MOST_DRAWS // n))
+    made = min(resamples, max(LEAST_RESAMPLES, MOST_DRAWS // n))
     generator = np.random.default_rng(seed)
     found = np.empty((made + 1, means.shape[1] + 1))
     for b in range(made + 1):

@@ -26,7 +26,7 @@ class Slot(Generic[T]):
 
     folds : whether the value is made with folds over X. In a job of a `Scheduler` a fold waits
         for the other jobs, and these must not wait for the value: so each makes it, their
-        folds share reads, and the first value stored is everyone's. A value that is made
+        folds share reads, and the first value stored is used by all. A value that is made
         without folds is made once, while other threads wait for it.
     """
 

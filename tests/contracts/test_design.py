@@ -203,7 +203,7 @@ def test_only_requests_of_a_kind_share_a_read(monkeypatch):
         expected = design.fold(*request)
         np.testing.assert_allclose(fold.product, expected.product, rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(fold.sums.values, expected.sums.values, rtol=1e-12)
-    monkeypatch.setattr("admm_softmax.design.base.MOST_COLUMNS", 2 * K)
+    monkeypatch.setattr("admm_softmax.kernels.thresholds.SHARED_COLUMNS", 2 * K)
     view = design.view()
     view.fold_many([requests[0]] * 5)
     assert view.reads == 3

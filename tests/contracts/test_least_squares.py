@@ -214,7 +214,7 @@ def test_pcg_survives_a_singular_matrix(preconditioner):
 
 
 def test_pcg_knows_the_whole_penalty():
-    # A stiff Laplacian: with its diagonal alone CG needs about d steps a solve.
+    # A stiff Laplacian: with its diagonal alone CG needs about d steps per solve.
     X, labels = make(200, 100, 3)
     problem = Problem.of(X, labels, 10.0, operator=operators.laplacian(100))
     step = PCG(rank=20).prepare(problem)

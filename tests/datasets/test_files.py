@@ -148,7 +148,7 @@ def test_bombs_are_refused(tmp_path):
 
 
 def test_npz_files_with_far_too_large_members_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("admm_softmax.datasets.formats.MOST_BYTES", 2**20)
+    monkeypatch.setattr("admm_softmax.datasets.formats.MOST_ARRAY_BYTES", 2**20)
     np.savez_compressed(tmp_path / "mnist.npz", x_train=np.zeros(2**21, np.uint8))
     with pytest.raises(DatasetError, match=r"x_train.npy has more than 1,048,576 bytes"):
         read(TINY_MNIST, tmp_path)

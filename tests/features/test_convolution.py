@@ -133,7 +133,9 @@ def test_bits_depend_on_the_seed_alone(monkeypatch):
     for n_threads in (1, 3):
         again = RandomConvolution(n_threads=n_threads).fit_transform(v)
         np.testing.assert_array_equal(again, first)
-    monkeypatch.setattr(convolution, "_BLOCK", 9 * 81 * 5)  # other products of other shapes
+    monkeypatch.setattr(
+        convolution, "_GATHERED_NUMBERS", 9 * 81 * 5
+    )  # other products of other shapes
     np.testing.assert_allclose(RandomConvolution().fit_transform(v), first, atol=1e-5)
 
 

@@ -24,7 +24,7 @@ def test_is_the_formula(dtype, monkeypatch):
     np.testing.assert_allclose(Z, by_definition(X), atol=10 * np.finfo(dtype).eps)
     assert not Z[3].any()
     assert Z[4].std() < 0.1
-    monkeypatch.setattr(examples, "_BLOCK", 7 * 30)
+    monkeypatch.setattr(examples, "_BLOCK_NUMBERS", 7 * 30)
     np.testing.assert_allclose(standardize_examples(X), Z, atol=10 * np.finfo(dtype).eps)
 
 

@@ -106,7 +106,7 @@ def test_numba_keys_its_cache_by_what_the_width_comes_from():
 EMIT = """
 from admm_softmax.kernels.compiled import target, jit
 import numpy as np
-target.VECTOR_BYTES, target.TILES = 16, target.SHAPES[32]  # 64-bit ARM's, before tiles are made
+target.VECTOR_BYTES, target.TILES = 16, target.TILE_SHAPES[32]  # 64-bit ARM's, before tiles are made
 from admm_softmax.kernels.compiled import thin
 products = thin.PRODUCTS[np.dtype(np.float32)]
 for function in (products.product, products.add_transpose_product):

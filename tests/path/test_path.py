@@ -252,7 +252,7 @@ def test_a_frame_and_a_picture(tmp_path):
     figure = path.plot()
     assert [axis.get_title(loc="left") for axis in figure.axes] == [
         "Validation loss",
-        "Norm of each class's weights",
+        "Norm of each class's coefficients",
     ]
     assert f"α = {path.alpha:.2g}" in [text.get_text() for text in figure.axes[0].texts]
     figure.savefig(tmp_path / "path.png")
@@ -294,3 +294,11 @@ def test_reads_count_every_solvers():
     X, y = make(200, 6, 3)
     path = softmax_path(X, y, [1.0, 0.1], solver=LBFGS(20, "gram"), tol=1e-6)
     assert path.reads == sum(result.iterate.passes for result in path.results)
+
+
+def test_a_path_on_a_used_design_counts_its_own_reads():
+    X, y = make(200, 6, 3)
+    design = DenseDesign(X)
+    first, second = (softmax_path(design, y, [1.0, 0.1]) for _ in range(2))
+    assert first.reads == second.reads > 0
+    assert design.reads == 2 * first.reads

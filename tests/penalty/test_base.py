@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from admm_softmax import ADMM, LBFGS, SGD, HessianLBFGS, NewtonCG, Problem, operators, run
 from admm_softmax.penalty import Penalty, Quadratic, Tikhonov
-from admm_softmax.solvers.auto import NAMES, as_solver
+from admm_softmax.solvers.auto import SOLVERS, as_solver
 from admm_softmax.solvers.base import measured_at, start_at
 from admm_softmax.solvers.row_space import RowSpace
 from tests.problems import assert_close, make, minimum
@@ -155,7 +155,7 @@ def test_solvers_that_follow_gradients_refuse_kinks(solver):
 
 def test_names_refuse_kinks_or_split_and_objects_decide_themselves():
     problem, _ = with_kinks()
-    for name in NAMES:
+    for name in SOLVERS:
         if name in ("auto", "admm"):
             assert isinstance(as_solver(name, problem, tol=1e-4).solver, ADMM)
             continue

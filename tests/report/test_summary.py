@@ -21,7 +21,7 @@ from admm_softmax import SoftmaxRegression, SoftmaxRegressionCV, load
 from admm_softmax.cli import main
 from admm_softmax.evaluation import evaluate
 from admm_softmax.report.summary import write_summary
-from admm_softmax.report.svg import Axis, Line, line_chart, weight_image
+from admm_softmax.report.svg import Axis, Line, coefficient_image, line_chart
 from tests.pages import assert_self_contained
 
 X, y = load_digits(return_X_y=True)
@@ -58,7 +58,7 @@ def test_a_page_about_everything(cv, found, tmp_path):
     for heading in (
         "How good is it?", "What is mistaken for what?", "Can its probabilities be believed?",
         "Which penalty?", "How did the fit go?", "Is it done?", "Class by class",
-        "What it looks at", "Largest weights", "How it was made",
+        "What it looks at", "Largest coefficients", "How it was made",
     ):  # fmt: skip
         assert heading in words, heading
     assert page.count("data:image/png;base64,") == 10
@@ -76,7 +76,7 @@ def test_a_fit_alone_does_not_claim_to_be_good(tmp_path):
 def test_an_evaluation_alone(found, tmp_path):
     words = text_of(write_summary(tmp_path / "r.html", evaluation=found).read_text())
     assert "Class by class" in words
-    assert "Largest weights" not in words
+    assert "Largest coefficients" not in words
     with pytest.raises(ValueError, match="a model or an evaluation"):
         write_summary(tmp_path / "r.html")
 
@@ -124,7 +124,9 @@ def test_axes():
 
 
 def test_an_image_of_weights_is_a_png():
-    content = base64.b64decode(weight_image(np.array([[1.0, -1.0, 0.0]]), 1.0).partition(",")[2])
+    content = base64.b64decode(
+        coefficient_image(np.array([[1.0, -1.0, 0.0]]), 1.0).partition(",")[2]
+    )
     assert struct.unpack(">II", content[16:24]) == (3, 1)
     length = struct.unpack(">I", content[33:37])[0]
     pixels = zlib.decompress(content[41 : 41 + length])[1:]

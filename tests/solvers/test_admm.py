@@ -207,7 +207,7 @@ def test_integer_weights_equal_repeated_rows():
     pairs = zip(solver.iterates(weighted, None), solver.iterates(repeated, None), strict=False)
     for ours, theirs in islice(pairs, 20):
         assert_close(ours.W, theirs.W, 1e-9)
-        for name in ours.details.keys() - {"newton_steps"}:  # rounding may cost a row a step
+        for name in ours.details.keys() - {"newton_steps"}:  # rounding may cost one more step
             value = ours.details[name]
             assert value == pytest.approx(theirs.details[name], rel=1e-7, abs=1e-12), name
 

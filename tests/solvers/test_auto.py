@@ -103,7 +103,7 @@ def test_names_reach_a_tight_tolerance(name):
 def test_names_are_listed_in_the_error(problem):
     with pytest.raises(ValueError, match=r"solver must be one of .*'newton-cg'.*, got 'adam'"):
         as_solver("adam", problem, tol=1e-4)
-    assert all(f'`"{name}"`' in auto.__doc__ for name in auto.NAMES)
+    assert all(f'`"{name}"`' in auto.__doc__ for name in auto.SOLVERS)
     for bad in (3, LBFGS):
         with pytest.raises(TypeError, match="solver must be a name or an object with an iterates"):
             as_solver(bad, problem, tol=1e-4)

@@ -7,7 +7,7 @@ from admm_softmax.problem import Point
 from admm_softmax.solvers.line_search import (
     C1,
     C2,
-    PATIENCE,
+    PLATEAU_STEPS,
     Plateau,
     relative_noise,
     search,
@@ -114,14 +114,14 @@ def test_a_plateau_is_so_many_steps_without_progress():
     falling = points([3.0, 2.0, 1.0], [1.0, 2.0, 2.0])
     assert [plateau(point, True) for point in falling] == [False] * 3
     # Below the noise of F, and no smaller gradient.
-    flat = points([1.0 - 1e-16] * PATIENCE, [2.0] * PATIENCE)
-    assert [plateau(point, True) for point in flat] == [False] * (PATIENCE - 1) + [True]
+    flat = points([1.0 - 1e-16] * PLATEAU_STEPS, [2.0] * PLATEAU_STEPS)
+    assert [plateau(point, True) for point in flat] == [False] * (PLATEAU_STEPS - 1) + [True]
     assert plateau.best is falling[-1]
 
 
 def test_a_smaller_gradient_is_progress_and_a_failed_step_is_the_end():
     plateau = Plateau(0.0)
-    n = 3 * PATIENCE
+    n = 3 * PLATEAU_STEPS
     shrinking = points([1.0] * n, [2.0**-i for i in range(n)])
     assert not any(plateau(point, True) for point in shrinking)
     assert plateau.best is shrinking[-1]
@@ -129,7 +129,7 @@ def test_a_smaller_gradient_is_progress_and_a_failed_step_is_the_end():
 
 
 def test_what_is_progress_depends_on_the_rounding():
-    steps = points([1.0 - 1e-8 * i for i in range(2 * PATIENCE)], [1.0] * 2 * PATIENCE)
+    steps = points([1.0 - 1e-8 * i for i in range(2 * PLATEAU_STEPS)], [1.0] * 2 * PLATEAU_STEPS)
     double, single = Plateau(0.0), Plateau(float(np.finfo(np.float32).eps))
     assert not any(double(point, True) for point in steps)
-    assert [single(point, True) for point in steps][: PATIENCE + 1][-1]
+    assert [single(point, True) for point in steps][: PLATEAU_STEPS + 1][-1]

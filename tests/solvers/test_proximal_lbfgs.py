@@ -56,7 +56,7 @@ def test_working_sets_find_the_solution_of_all_features(name, monkeypatch, few_e
     kept = WorkingSet.last(problem)
     assert kept.features is not None
     assert len(kept.features) < 250
-    monkeypatch.setattr(working_set, "NEARLY_ALL", 0.0)
+    monkeypatch.setattr(working_set, "WHOLE_ABOVE", 0.0)
     whole = run(problem.fresh(), ProximalLBFGS(), tol=1e-8, max_iter=300)
     assert whole.status == "converged"
     if name == "free features":  # a shift of a free row over all classes changes nothing

@@ -7,5 +7,5 @@ from admm_softmax.design import reader
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(reader, "BLOCK_BYTES", 500)
-    monkeypatch.setattr(reader, "LEAST_ROWS", 1)
+    monkeypatch.setattr(reader, "READ_BLOCK_BYTES", 500)
+    monkeypatch.setattr(reader, "LEAST_BLOCK_ROWS", 1)

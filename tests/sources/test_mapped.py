@@ -6,7 +6,7 @@ import pytest
 from admm_softmax import Problem, RowBlocks
 from admm_softmax._parallel import use_threads
 from admm_softmax.design import Design, StreamedDesign
-from admm_softmax.kernels import rows, widening
+from admm_softmax.kernels import rows, thresholds
 from admm_softmax.sources import files, mapping
 from admm_softmax.sources.files import npy_rows
 from admm_softmax.sources.mapping import is_mapped
@@ -97,7 +97,7 @@ def halves(kind):
 
 @pytest.fixture
 def always_compiled(monkeypatch):
-    monkeypatch.setattr(widening, "COMPILED_FROM_ENTRIES", 0)
+    monkeypatch.setattr(thresholds, "COMPILED_FROM_ENTRIES", 0)
     monkeypatch.setattr(Design, "compiles", lambda self, columns: True)
 
 

@@ -8,7 +8,7 @@ import pytest
 from admm_softmax import ADMM, LBFGS, SGD, Problem, RowBlocks, run
 from admm_softmax._parallel import use_threads
 from admm_softmax.design import DenseDesign, Design, Request, StreamedDesign
-from admm_softmax.design.reader import AHEAD
+from admm_softmax.design.reader import BLOCKS_AHEAD
 from admm_softmax.kernels import rows
 from tests.problems import make
 
@@ -67,7 +67,7 @@ def test_same_bits_for_any_memory_limit_and_number_of_threads(compiled, small_bl
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sums_of_long_passes_are_as_in_memory(dtype, monkeypatch):
     # More rows than are added up in the data's precision, in blocks that are no multiple of them.
-    monkeypatch.setattr("admm_softmax.design.reader.BLOCK_BYTES", 700 * 4 * 6)
+    monkeypatch.setattr("admm_softmax.design.reader.READ_BLOCK_BYTES", 700 * 4 * 6)
     X, y = make(20_000, D, K)
     X = X.astype(dtype)
     monkeypatch.setattr(Design, "compiles", lambda self, columns: True)
@@ -155,7 +155,7 @@ def test_memory_stays_below_the_limit(small_blocks, monkeypatch):
         held = sum(block.nbytes for block in [*blocks, *design.reader.spare])
         memory = design.reader.memory
         assert held + memory.held + memory.reserved <= 48 << 10
-        assert len(design.reader.spare) <= 1 + AHEAD
+        assert len(design.reader.spare) <= 1 + BLOCKS_AHEAD
     assert len(design.reader.cache) > 0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-_MISSING = (
+_NEEDS_TYPER = (
     "The command admm-softmax needs typer: pip install 'admm-softmax[cli]' (the Python library "
     "works without it)."
 )
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         import typer  # noqa: F401, PLC0415
     except ImportError:
-        print(_MISSING, file=sys.stderr)
+        print(_NEEDS_TYPER, file=sys.stderr)
         return 1
     from admm_softmax.cli.running import run_command  # noqa: PLC0415  (loads typer)
 

@@ -154,7 +154,7 @@ _WORDS = {
     "calibration_error": "expected calibration error",
 }
 #: Classes that are printed at most.
-SHOWN = 20
+CLASSES_SHOWN = 20
 
 
 def _print_evaluation(found: Any, name: str) -> None:
@@ -170,11 +170,11 @@ def _print_evaluation(found: Any, name: str) -> None:
             *(_share(row[key]) for key in ("precision", "recall", "f1")),
             str(row["rows"]),
         ]
-        for row in found.per_class[:SHOWN]
+        for row in found.per_class[:CLASSES_SHOWN]
     ]
     print_table("Classes", ["class", "precision", "recall", "F1", "rows"], classes)
-    if len(found.per_class) > SHOWN:
-        say(f"{len(found.per_class) - SHOWN} more classes: --json or --out has them all")
+    if len(found.per_class) > CLASSES_SHOWN:
+        say(f"{len(found.per_class) - CLASSES_SHOWN} more classes: --json or --out has them all")
     elif len(found.classes) <= 12:
         counts = [
             [str(c), *map(str, row)] for c, row in zip(found.classes, found.confusion, strict=True)

@@ -157,7 +157,7 @@ def _reproduce(out: Path, settings: dict[str, Any], own: dict[str, Any], json: b
         reproduce,
         write_results,
     )
-    from admm_softmax.experiments.story import write_report  # noqa: PLC0415
+    from admm_softmax.experiments.reproduction_report import write_report  # noqa: PLC0415
     from admm_softmax.experiments.tables import comparison  # noqa: PLC0415
 
     try:
@@ -186,4 +186,4 @@ def _reproduce(out: Path, settings: dict[str, Any], own: dict[str, Any], json: b
 
 
 def _quiet(_: str) -> None:
-    """Say nothing."""
+    """Print nothing: for --quiet."""

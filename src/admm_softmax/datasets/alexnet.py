@@ -16,7 +16,7 @@ from admm_softmax.datasets.sources import pypi, web
 from admm_softmax.datasets.spec import Arrays, DatasetError, Format, Spec
 
 #: Numbers of the five convolutions among torchvision's layers.
-_LAYERS = (0, 3, 6, 8, 10)
+_CONVOLUTIONS = (0, 3, 6, 8, 10)
 _KERNELS = (
     (64, 3, 11, 11),
     (192, 64, 5, 5),
@@ -25,9 +25,9 @@ _KERNELS = (
     (256, 256, 3, 3),
 )
 #: Names and shapes of the ten arrays, in order.
-SHAPES: dict[str, tuple[int, ...]] = {
+PARAMETER_SHAPES: dict[str, tuple[int, ...]] = {
     f"features.{layer}.{part}": shape
-    for layer, kernel in zip(_LAYERS, _KERNELS, strict=True)
+    for layer, kernel in zip(_CONVOLUTIONS, _KERNELS, strict=True)
     for part, shape in (("weight", kernel), ("bias", kernel[:1]))
 }
 _TORCH_FILES = ("alexnet-owt-7be5be79.pth", "alexnet-owt-4df8aa71.pth")
@@ -36,7 +36,7 @@ _TORCH_FILES = ("alexnet-owt-7be5be79.pth", "alexnet-owt-4df8aa71.pth")
 def encode(arrays: Arrays) -> Iterator[tuple[str, bytes]]:
     """Name, shape and little-endian float32 entries of each array, in order."""
     parts = []
-    for name in SHAPES:
+    for name in PARAMETER_SHAPES:
         shape = "x".join(map(str, arrays[name].shape))
         parts += [f"{name} {shape} float32\n".encode(), arrays[name].astype("<f4").tobytes()]
     yield "alexnet", b"".join(parts)
@@ -47,7 +47,7 @@ def decode_flax(contents: Mapping[str, bytes]) -> Arrays:
     (content,) = contents.values()
     layers = load_arrays(content)["AlexNet_0"]
     arrays: Arrays = {}
-    for k, layer in enumerate(_LAYERS):
+    for k, layer in enumerate(_CONVOLUTIONS):
         kernel = np.asarray(layers[f"Conv_{k}"]["kernel"]).transpose(3, 2, 0, 1)
         arrays[f"features.{layer}.weight"] = np.ascontiguousarray(kernel)
         arrays[f"features.{layer}.bias"] = np.asarray(layers[f"Conv_{k}"]["bias"])
@@ -57,7 +57,7 @@ def decode_flax(contents: Mapping[str, bytes]) -> Arrays:
 def decode_npz(contents: Mapping[str, bytes]) -> Arrays:
     """An .npz file with torchvision's names; the classifier may be there too."""
     (content,) = contents.values()
-    return read_npz(content, list(SHAPES))
+    return read_npz(content, list(PARAMETER_SHAPES))
 
 
 def decode_torch(contents: Mapping[str, bytes]) -> Arrays:
@@ -68,13 +68,13 @@ def decode_torch(contents: Mapping[str, bytes]) -> Arrays:
     except ImportError:
         raise DatasetError(f"{file} needs torch to be read") from None
     state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-    return {name: state[name].numpy() for name in SHAPES}
+    return {name: state[name].numpy() for name in PARAMETER_SHAPES}
 
 
 ALEXNET = Spec(
     name="alexnet",
     dtype="float32",
-    shapes=SHAPES,
+    shapes=PARAMETER_SHAPES,
     encode=encode,
     # Computed from the PyPI package named below.
     checksums={"alexnet": "9b816eabcd378aef95ebceea422b454bb6c4c0266bb68e199ff295d8659e9af7"},
@@ -102,8 +102,9 @@ ALEXNET = Spec(
 def alexnet_weights(
     *, data_dir: str | os.PathLike[str] | None = None, download: bool = True
 ) -> dict[str, NDArray[np.float32]]:
-    """Kernels (out × in × height × width) and biases of the five convolutions, in order.
+    """The parameters of AlexNet's five convolutions, in order.
 
-    The names are torchvision's: `features.0.weight`, `features.0.bias`, `features.3.weight`, …
+    Kernels are out × in × height × width, and each is followed by its bias. The names are
+    torchvision's: `features.0.weight`, `features.0.bias`, `features.3.weight`, …
     """
     return resolve(ALEXNET, data_dir=data_dir, download=download).arrays

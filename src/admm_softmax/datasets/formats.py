@@ -28,7 +28,7 @@ IDX_FILES = {
 TRAIN_BATCHES = tuple(f"data_batch_{i}" for i in range(1, 6))
 BATCHES = (*TRAIN_BATCHES, "test_batch")
 #: The most bytes of an array in an .npz file; MNIST has 47 million, AlexNet's classifier 151.
-MOST_BYTES = 2**29
+MOST_ARRAY_BYTES = 2**29
 #: Misspelt so in the package.
 PNG_LABELS = ("train_lables.json", "test_lables.json")
 _KERAS = {
@@ -111,8 +111,10 @@ def read_npz(content: bytes, names: Iterable[str]) -> Arrays:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as data:
             for member in data.zip.infolist():
-                if member.file_size > MOST_BYTES:
-                    raise DatasetError(f"{member.filename} has more than {MOST_BYTES:,} bytes")
+                if member.file_size > MOST_ARRAY_BYTES:
+                    raise DatasetError(
+                        f"{member.filename} has more than {MOST_ARRAY_BYTES:,} bytes"
+                    )
             return {name: data[name] for name in names}
     except zipfile.BadZipFile as error:
         raise DatasetError(f"not an .npz file: {error}") from error

@@ -16,7 +16,7 @@ from admm_softmax.datasets.spec import Arrays, Format, Source, Spec
 
 Folder = str | os.PathLike[str] | None
 
-DIGITS = tuple("0123456789")
+DIGIT_NAMES = tuple("0123456789")
 CLOTHES = (
     "T-shirt/top",
     "Trouser",
@@ -173,7 +173,7 @@ CIFAR10 = Spec(
 
 def load_mnist(*, data_dir: Folder = None, download: bool = True) -> Images:
     """Handwritten digits: 60,000 images to train and 10,000 to test, 28 × 28."""
-    return _load(MNIST, DIGITS, data_dir, download)
+    return _load(MNIST, DIGIT_NAMES, data_dir, download)
 
 
 def load_fashion_mnist(*, data_dir: Folder = None, download: bool = True) -> Images:
@@ -208,7 +208,7 @@ def load_digits() -> Images:
         "test_images": images[tests],
         "test_labels": bunch.target[tests],
     }
-    return _images("digits", "scikit-learn", DIGITS, arrays)
+    return _images("digits", "scikit-learn", DIGIT_NAMES, arrays)
 
 
 def _load(spec: Spec, class_names: tuple[str, ...], data_dir: Folder, download: bool) -> Images:

@@ -14,9 +14,9 @@ from urllib.request import Request, urlopen
 from admm_softmax.datasets.spec import DatasetError, Source
 
 #: Seconds to wait for a connection, and for each next block of data.
-PATIENCE = 10.0
+SILENT_SECONDS = 10.0
 #: Seconds a registry's client may take in all.
-CLIENT_LIMIT = 900.0
+CLIENT_SECONDS = 900.0
 
 
 def web(base: str, *files: str, needs: tuple[str, str] | None = None) -> Source:
@@ -72,7 +72,7 @@ def download(url: str, path: Path) -> None:
     part = path.with_name(f"{path.name}.part")
     request = Request(url, headers={"User-Agent": "admm-softmax"})
     try:
-        with urlopen(request, timeout=PATIENCE) as answer, part.open("wb") as file:
+        with urlopen(request, timeout=SILENT_SECONDS) as answer, part.open("wb") as file:
             shutil.copyfileobj(answer, file)
             expected = answer.headers["Content-Length"]
         received = part.stat().st_size
@@ -98,11 +98,11 @@ def _run(folder: Path, *command: str) -> bytes:
             cwd=folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=CLIENT_LIMIT,
+            timeout=CLIENT_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise DatasetError(f"{name} took longer than {CLIENT_LIMIT:.0f} s") from None
+        raise DatasetError(f"{name} took longer than {CLIENT_SECONDS:.0f} s") from None
     if done.returncode:
         raise DatasetError(f"{name} failed: {_complaint(done.stderr.decode(errors='replace'))}")
     return done.stdout

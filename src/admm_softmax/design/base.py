@@ -20,9 +20,6 @@ from admm_softmax.kernels.rows import hand_over, predict
 if TYPE_CHECKING:
     from admm_softmax.design.blocks import RowBlockDesign
 
-#: The most columns of W, over all requests, that share one read; more would gain nothing.
-MOST_COLUMNS = 200
-
 
 class Sample(NamedTuple):
     """Some rows as a design in memory, with handles to the row arrays asked for."""
@@ -324,7 +321,7 @@ class Design(ABC):
             self._check(request)
             kind = request.kind
             batch = last.get(kind)
-            if batch is None or (len(batch) + 1) * request.W.shape[1] > MOST_COLUMNS:
+            if batch is None or (len(batch) + 1) * request.W.shape[1] > thresholds.SHARED_COLUMNS:
                 batch = last[kind] = []
                 batches.append(batch)
             batch.append(i)

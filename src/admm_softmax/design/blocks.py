@@ -29,9 +29,9 @@ GROUP_BYTES = 64 << 20
 #: Sums of more bytes than a core's cache holds are written and read anew by every group: then a
 #: group has at least so many rows, of which the products take fifty times as long.
 LARGE_SUM = 256 << 10
-LEAST_GROUP_ROWS = 1024
+LARGE_SUM_ROWS = 1024
 #: Rows of weight zero stay in a product if more than this share of the rows has weight.
-NEARLY_ALL = 0.95
+KEPT_ABOVE = 0.95
 #: Bytes that a dense panel of rows may occupy.
 PANEL_BYTES = 64 << 20
 
@@ -114,7 +114,7 @@ class RowBlockDesign(Design):
         by_memory = GROUP_BYTES // max(1, 16 * W.size)
         count = int(min(n_blocks, MAX_GROUPS, max(4, by_memory)))
         if 8 * W.size > LARGE_SUM:
-            while count > 4 and self.n_rows < LEAST_GROUP_ROWS * count:
+            while count > 4 and self.n_rows < LARGE_SUM_ROWS * count:
                 count //= 2
         cuts = np.linspace(0, n_blocks, count + 1).astype(int) * size
         return [slice(int(i), int(min(j, self.n_rows))) for i, j in pairwise(cuts)]
@@ -249,7 +249,7 @@ def rows_with_weight(weights: Array) -> Any:
     Selecting rows costs a copy; keeping a row costs d multiplications per entry.
     """
     chosen = np.flatnonzero(weights)
-    return chosen if len(chosen) <= NEARLY_ALL * len(weights) else None
+    return chosen if len(chosen) <= KEPT_ABOVE * len(weights) else None
 
 
 def dense(block: Any) -> Any:

@@ -13,7 +13,8 @@ from admm_softmax.design.dense import FusedWorker, program_of
 from admm_softmax.design.fold import Request
 from admm_softmax.design.interop import HALVES
 from admm_softmax.design.workers import Worker
-from admm_softmax.kernels.widening import repays_compiling, widen
+from admm_softmax.kernels.thresholds import repays_widening
+from admm_softmax.kernels.widening import widen
 
 #: Bytes of X that are looked at together for NaN.
 CHECKED_BYTES = 4 << 20
@@ -68,7 +69,7 @@ class HalfDesign(RowBlockDesign):
     def _widened(self, bits: Any) -> Any:
         out = np.empty(bits.shape, np.float32)
         stored = bits.view(np.float16 if self.half == "float16" else "V2")
-        widen(stored, out, repays_compiling(self.entries))
+        widen(stored, out, repays_widening(self.entries))
         return out
 
     def _worker(self, requests: list[Request], W: Array, n_groups: int, compiled: bool) -> Worker:

@@ -192,7 +192,7 @@ class PartitionedDesign(Design):
 
 
 def _nothing(*rows: Any) -> None:
-    """For counting parts."""
+    """Return nothing: `per_part` of it has one entry per part, which counts them."""
 
 
 def _as_part(fold: Fold) -> Fold:

@@ -14,20 +14,22 @@ from weakref import ref
 
 import numpy as np
 
-from admm_softmax.kernels.widening import repays_compiling, widen
+from admm_softmax.kernels.thresholds import repays_widening
+from admm_softmax.kernels.widening import widen
 from admm_softmax.sources import RowBlocks
 from admm_softmax.sources.base import is_bfloat16
 from admm_softmax.sources.mapping import is_mapped
 from admm_softmax.sources.memory import memory_bytes
 
 #: Bytes of a block in memory: large beside the cost of a call, small beside memory. Blocks of
-#: wide rows have at least LEAST_ROWS rows, unless that makes them larger than MOST_BYTES.
-BLOCK_BYTES, LEAST_ROWS, MOST_BYTES = 8 << 20, 256, 32 << 20
+#: wide rows have at least LEAST_BLOCK_ROWS rows, unless that makes them larger than
+#: MOST_BLOCK_BYTES.
+READ_BLOCK_BYTES, LEAST_BLOCK_ROWS, MOST_BLOCK_BYTES = 8 << 20, 256, 32 << 20
 #: Blocks that may wait to be used, besides the one in use.
-AHEAD = 2
+BLOCKS_AHEAD = 2
 #: Blocks that threads go through before they wait for each other. Over two classes a block of
 #: 8 MB takes a thread less than a millisecond, and waiting a tenth of that.
-TOGETHER = 8
+BLOCKS_TOGETHER = 8
 
 
 class Memory:
@@ -96,9 +98,14 @@ class BlockReader:
     def __init__(self, rows: RowBlocks, check_finite: bool = True) -> None:
         self.rows, self.dtype = rows, rows.working_dtype
         row_bytes = rows.n_features * self.dtype.itemsize
-        size = max(1, min(max(BLOCK_BYTES // row_bytes, LEAST_ROWS), MOST_BYTES // row_bytes))
+        size = max(
+            1,
+            min(
+                max(READ_BLOCK_BYTES // row_bytes, LEAST_BLOCK_ROWS), MOST_BLOCK_BYTES // row_bytes
+            ),
+        )
         n = rows.n_rows
-        self.compiled = repays_compiling(n * rows.n_features)
+        self.compiled = repays_widening(n * rows.n_features)
         #: "float16" or "bfloat16" where blocks hold the bits of such, else None.
         self.half = _half_of(rows) if self.compiled else None
         self.stored = self.dtype if self.half is None else np.dtype(np.uint16)
@@ -131,7 +138,7 @@ class BlockReader:
     @property
     def in_flight_bytes(self) -> int:
         """What the blocks in use and those waiting take, besides the cache."""
-        own = self.block_bytes * (1 + AHEAD)
+        own = self.block_bytes * (1 + BLOCKS_AHEAD)
         if self.half is not None:
             own += 2 * self.block_bytes
         if self.rows.transform is not None:
@@ -184,7 +191,7 @@ class BlockReader:
                         last = loaded.popleft()
                         X = last.X
                     batch.append(Block(number, self.cuts[number], X))
-                    if not last.is_free or len(batch) == TOGETHER or i + 1 == len(wanted):
+                    if not last.is_free or len(batch) == BLOCKS_TOGETHER or i + 1 == len(wanted):
                         yield batch
                         self._settle(batch, last.is_own, keep)
                         batch = []
@@ -221,7 +228,7 @@ class BlockReader:
         thread = ThreadPoolExecutor(1, thread_name_prefix="admm-softmax-read")
         try:
             while True:
-                while len(waiting) <= AHEAD:
+                while len(waiting) <= BLOCKS_AHEAD:
                     waiting.append(thread.submit(context.run, following))
                 found = waiting.popleft().result()
                 if found is None:
@@ -244,7 +251,7 @@ class BlockReader:
                     self.unchecked.discard(number)
                 is_free = self.rows.in_memory or is_mapped(X)
                 together.append(_Loaded(X, is_own, is_free))
-                if not is_free or len(together) == TOGETHER:
+                if not is_free or len(together) == BLOCKS_TOGETHER:
                     yield together
                     together = []
         if together:

@@ -18,7 +18,7 @@ _FITTED = ("classes_", "coef_", "intercept_", "n_features_in_", "fit_intercept")
 
 
 def predicted(model: Any, method: str, X: Any) -> Any:
-    """What a method of a fitted model says of X, as a Dask array, or a list for a list."""
+    """The result of a fitted model's method for X, as a Dask array, or a list for a list."""
     from admm_softmax.design.dask import lazily  # noqa: PLC0415  (loads Dask)
 
     function = partial(_call, _checked(model, X), method)

@@ -31,7 +31,7 @@ from admm_softmax.solvers import History, Status
 from admm_softmax.storage.records import write_json
 
 #: Of the folder's content. Every format so far can be read; a newer one is refused.
-FORMAT = 1
+MODEL_FORMAT = 1
 MODEL, METADATA = "model.skops", "metadata.json"
 _KINDS: dict[str, type[SoftmaxClassifier]] = {
     kind.__name__: kind for kind in (SoftmaxRegression, SoftmaxRegressionCV)
@@ -118,11 +118,11 @@ def read_metadata(folder: str | Path) -> dict[str, Any]:
         raise ValueError(f"{path} is damaged: {error}") from error
     if not isinstance(facts, dict) or not isinstance(facts.get("format"), int):
         raise ValueError(f"{path} is not the metadata of a model: it has no format")
-    if facts["format"] > FORMAT:
+    if facts["format"] > MODEL_FORMAT:
         raise ValueError(
             f"{folder} has format {facts['format']}, made by admm-softmax "
             f"{facts.get('versions', {}).get('admm-softmax')}; this is {__version__}, which reads "
-            f"formats up to {FORMAT}: update it"
+            f"formats up to {MODEL_FORMAT}: update it"
         )
     return facts
 
@@ -135,7 +135,7 @@ def describe(model: Any, data: Mapping[str, Any] | None = None) -> dict[str, Any
     names = feature_names(model)
     fitted = {"alpha": last._alpha, "l1_ratio": last._ratio, "total_weight": last._total_weight}
     found: dict[str, Any] = {
-        "format": FORMAT,
+        "format": MODEL_FORMAT,
         "kind": type(last).__name__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),

@@ -26,10 +26,11 @@ from admm_softmax.estimators.multioutput_labels import (
     is_missing,
     target_of,
 )
+from admm_softmax.kernels.thresholds import TARGET_COLUMNS
 from admm_softmax.problem import Problem
 from admm_softmax.sources.memory import memory_bytes
 from admm_softmax.targets.labels import Target
-from admm_softmax.targets.minimise import MOST_COLUMNS, Found, minimise
+from admm_softmax.targets.minimise import Found, minimise
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -171,10 +172,10 @@ def _of_classes(scores: Any) -> Any:
 
 
 def _parts(widths: Sequence[int]) -> list[slice]:
-    """Consecutive targets of about `MOST_COLUMNS` columns together."""
+    """Consecutive targets of about `TARGET_COLUMNS` columns together."""
     parts, start, filled = [], 0, 0
     for t, width in enumerate(widths):
-        if filled and filled + width > MOST_COLUMNS:
+        if filled and filled + width > TARGET_COLUMNS:
             parts.append(slice(start, t))
             start, filled = t, 0
         filled += width

@@ -122,7 +122,7 @@ def _path(
     began = time.perf_counter()
     X, targets = template._checked(*rows)
     ratio = template._l1_ratio(template.l1_ratio, len(targets.classes), sklearn_units=False)
-    problem = template._problem(X, targets, 1.0, ratio)
+    problem = template._problem(X, targets, 1.0, ratio).for_run()  # counts its own reads
     validation = template._validation(problem, targets.classes, *validation_rows)
     penalties = np.unique(as_alphas(alphas, problem))[::-1]
     fitter = Fitter(

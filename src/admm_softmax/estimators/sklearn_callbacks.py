@@ -25,10 +25,10 @@ else:
     except ImportError:  # before 1.9
 
         class CallbackSupportMixin:
-            """Nothing to support."""
+            """Empty: scikit-learn has no callbacks before 1.9."""
 
         def with_callbacks(method):
-            """The method as it is."""
+            """Return the method unchanged."""
             return method
 
 

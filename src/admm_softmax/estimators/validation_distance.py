@@ -9,12 +9,12 @@ from admm_softmax._arrays import Array
 from admm_softmax.problem import Problem
 
 #: So many rows tell how far apart two sets are.
-ENOUGH_ROWS = 500
+COMPARED_ROWS = 500
 #: Half of the columns have means that differ by so many standard deviations. Parts of one data
 #: set differ by fractions of one, also by time or by class; by more where a scaler was forgotten.
-FAR = 3.0
+FAR_MEANS = 3.0
 #: Or half of them vary so many times more, or less.
-STRETCHED = 10.0
+FAR_SPREADS = 10.0
 
 
 def distance(problem: Problem, validation: Problem) -> list[str]:
@@ -31,7 +31,7 @@ def distance(problem: Problem, validation: Problem) -> list[str]:
     shift = float(np.median(np.abs(other_mean - mean)[varies] / spread[varies]))
     stretch = float(np.median(other_spread[varies] / spread[varies]))
     many = min(problem.design.n_rows, validation.design.n_rows) >= 20
-    if shift <= FAR and not (many and not 1 / STRETCHED <= stretch <= STRETCHED):
+    if shift <= FAR_MEANS and not (many and not 1 / FAR_SPREADS <= stretch <= FAR_SPREADS):
         return []
     return [
         f"X_val lies far from X: its columns differ by {shift:.1f} standard deviations in the mean "
@@ -42,7 +42,7 @@ def distance(problem: Problem, validation: Problem) -> list[str]:
 
 def _moments(problem: Problem) -> tuple[Array, Array]:
     """Means and standard deviations of the columns."""
-    design, (weights,) = problem.design.sample(ENOUGH_ROWS, 0, problem.weights, problem.weights)
+    design, (weights,) = problem.design.sample(COMPARED_ROWS, 0, problem.weights, problem.weights)
     w = design.gather(weights) / design.total(weights)
     X = design.block(slice(0, design.n_rows)).astype(np.float64)
     mean = np.asarray(X.T @ w)

@@ -12,7 +12,7 @@ import numpy as np
 
 from admm_softmax.exchange.linear import linear_of
 
-_MISSING = "ONNX needs skl2onnx: pip install 'admm-softmax[onnx]'"
+_NEEDS_SKL2ONNX = "ONNX needs skl2onnx: pip install 'admm-softmax[onnx]'"
 #: What skl2onnx lets one ask of a classifier.
 _OPTIONS = {
     "zipmap": [True, False, "columns"],
@@ -26,7 +26,7 @@ def register(kinds: tuple[type, ...]) -> None:
     try:
         from skl2onnx import update_registered_converter  # noqa: PLC0415
     except ImportError as error:
-        raise ImportError(_MISSING) from error
+        raise ImportError(_NEEDS_SKL2ONNX) from error
     for kind in kinds:
         update_registered_converter(
             kind, f"Admm{kind.__name__}", _shapes, _convert, options=_OPTIONS, overwrite=True
@@ -42,7 +42,7 @@ def to_graph(model: Any, inputs: list[tuple[str, Any, int]], target_opset: int |
         from skl2onnx import convert_sklearn  # noqa: PLC0415
         from skl2onnx.common import data_types  # noqa: PLC0415
     except ImportError as error:
-        raise ImportError(_MISSING) from error
+        raise ImportError(_NEEDS_SKL2ONNX) from error
     kinds = {
         np.dtype(np.float32): data_types.FloatTensorType,
         np.dtype(np.float64): data_types.DoubleTensorType,

@@ -33,7 +33,7 @@ from admm_softmax.solvers import ADMM
 #: Weak regularisation, the same for both libraries.
 ALPHA = 1e-3
 #: The method whose fit is drawn.
-SHOWN = "ours, 'admm'"
+SHOWN_MODEL = "ours, 'admm'"
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,9 @@ def run_demo(out: Path, *, repeats: int = 5) -> tuple[list[Row], Path]:
     page = Page(
         title="Digits: softmax regression against scikit-learn",
         summary=_summary(rows, split),
-        sections=[Section(tables=[_table(rows, repeats)], figures=_figures(models[SHOWN], split))],
+        sections=[
+            Section(tables=[_table(rows, repeats)], figures=_figures(models[SHOWN_MODEL], split))
+        ],
     )
     return rows, write_page(page, out / "report.html")
 
@@ -120,7 +122,7 @@ def _methods(split: dict[str, Any]) -> list[Method]:
     ours = partial(SoftmaxRegression, ALPHA, max_iter=2000)
     methods = [
         Method("ours, 'auto'", ours),
-        Method(SHOWN, partial(ours, solver="admm")),
+        Method(SHOWN_MODEL, partial(ours, solver="admm")),
         Method("ours, the paper's ADMM", partial(ours, solver=ADMM(rho=0.02))),
     ]
     for method in methods:
@@ -194,7 +196,7 @@ def _figures(model: SoftmaxRegression, split: dict[str, Any]) -> list[Figure]:
             model.history_.plot(),
         ),
         Figure(
-            "weights",
+            "coefficients",
             "The coefficients of each class as an image: blue is for the class, red against it.",
             draw_coef(model.coef_, (8, 8), model.classes_),
         ),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from admm_softmax._checks import check_count
 from admm_softmax._parallel import check_threads, ordered_map
 from admm_softmax.datasets import DatasetError, alexnet_weights
-from admm_softmax.datasets.alexnet import SHAPES
+from admm_softmax.datasets.alexnet import PARAMETER_SHAPES
 from admm_softmax.features.images import ImageTransformer, Shape
 from admm_softmax.progress import Bar
 from admm_softmax.storage.arrays import digest, load, save
@@ -70,8 +70,9 @@ class AlexNetPool5(ImageTransformer):
     Parameters
     ----------
     weights : mapping of ten arrays, optional
-        The parameters: kernel and bias of the five convolutions, in order; a kernel is shaped
-        as above (out × in × height × width). None loads `admm_softmax.datasets.alexnet_weights()`.
+        The network's parameters (not sample weights; the name is torchvision's): kernel and bias
+        of the five convolutions, in order; a kernel is shaped as above (out × in × height ×
+        width). None loads `admm_softmax.datasets.alexnet_weights()`.
     image_shape : (h, w, 3), optional
         Shape of an image, for flattened images; one entry may be −1.
     batch_size : int
@@ -133,7 +134,7 @@ class AlexNetPool5(ImageTransformer):
             features = self._compute(images, parameters)
             try:
                 save(path, features)
-            except OSError as error:  # minutes of work are not thrown away for it
+            except OSError as error:  # the features, minutes of work, are still returned
                 warnings.warn(f"AlexNetPool5: no cache file written: {error}", stacklevel=2)
         return features
 
@@ -203,15 +204,15 @@ def _check_bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
     return rows
 
 
-def _check_parameters(weights: Any) -> list[NDArray[np.float32]]:
-    if not isinstance(weights, Mapping):
-        raise TypeError(f"weights must be a mapping of ten arrays, got {type(weights).__name__}")
-    if len(weights) != len(SHAPES):
+def _check_parameters(parameters: Any) -> list[NDArray[np.float32]]:
+    if not isinstance(parameters, Mapping):
+        raise TypeError(f"weights must be a mapping of ten arrays, got {type(parameters).__name__}")
+    if len(parameters) != len(PARAMETER_SHAPES):
         raise ValueError(
-            f"weights must be ten arrays (kernel, bias, kernel, …), got {len(weights)}"
+            f"weights must be ten arrays (kernel, bias, kernel, …), got {len(parameters)}"
         )
     arrays = []
-    for (name, value), shape in zip(weights.items(), SHAPES.values(), strict=True):
+    for (name, value), shape in zip(parameters.items(), PARAMETER_SHAPES.values(), strict=True):
         array = np.asarray(value, np.float32)
         if array.shape != shape:
             raise ValueError(f"weights[{name!r}] must have the shape {shape}, got {array.shape}")
@@ -226,7 +227,7 @@ def _pretrained() -> Mapping[str, Any]:
         return alexnet_weights()
     except DatasetError as error:
         raise RuntimeError(
-            f"AlexNetPool5 found no pre-trained weights: give it `weights`, ten arrays.\n{error}"
+            f"AlexNetPool5 found no pre-trained parameters: give it `weights`, ten arrays.\n{error}"
         ) from error
 
 

@@ -11,13 +11,10 @@ from numpy.typing import NDArray
 from admm_softmax._checks import check_count
 from admm_softmax._parallel import check_threads, ordered_map
 from admm_softmax.features.images import ImageTransformer, Shape
-from admm_softmax.kernels.thresholds import compiling_is_off
+from admm_softmax.kernels.thresholds import repays_compiled_tanh
 
 #: Numbers in a block of gathered pixels: 2 MB, so that a block stays in the cache.
-_BLOCK = 2**19
-
-#: From so many features on, transforming images repays loading compiled code.
-_MANY = 10_000
+_GATHERED_NUMBERS = 2**19
 
 _ACTIVATIONS: dict[str, Callable[[NDArray[np.float32]], object]] = {
     "tanh": lambda maps: np.tanh(maps, out=maps),
@@ -116,7 +113,7 @@ class RandomConvolution(ImageTransformer):
             np.matmul(filters, pixels, out=maps[block])
             apply(maps[block])
 
-        step = max(1, _BLOCK // gather.size)
+        step = max(1, _GATHERED_NUMBERS // gather.size)
         blocks = [slice(start, start + step) for start in range(0, len(rows), step)]
         ordered_map(convolve, blocks, check_threads(self.n_threads))
         return maps.reshape(len(rows), -1)
@@ -166,7 +163,7 @@ def _activation(name: Any, n_features: int = 0) -> Callable[[NDArray[np.float32]
     """
     if name not in _ACTIVATIONS:
         raise ValueError(f"activation must be one of {sorted(_ACTIVATIONS)}, got {name!r}")
-    if name == "tanh" and n_features >= _MANY and not compiling_is_off():
+    if name == "tanh" and repays_compiled_tanh(n_features):
         from admm_softmax.kernels.compiled.tanh import tanh_in_place  # noqa: PLC0415
 
         return tanh_in_place

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 #: Numbers in a block: 1 MB in float64, so that a block stays in the cache.
-_BLOCK = 2**17
+_BLOCK_NUMBERS = 2**17
 
 
 def standardize_examples(X: Any, copy: bool = True) -> Any:
@@ -40,7 +40,7 @@ def standardize_examples(X: Any, copy: bool = True) -> Any:
         X, dtype=[np.float64, np.float32], copy=copy, force_writeable=True, input_name="X"
     )
     n, d = X.shape
-    step = max(1, _BLOCK // d)
+    step = max(1, _BLOCK_NUMBERS // d)
     for start in range(0, n, step):
         rows = X[start : start + step].astype(np.float64)
         rows -= rows.mean(axis=1, keepdims=True)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 #: Height, width, channels.
 Shape = tuple[int, int, int]
 
-_RULE = "(height, width) or (height, width, channels), of which one may be -1"
+_SHAPE_RULE = "(height, width) or (height, width, channels), of which one may be -1"
 
 
 class ImageTransformer(TransformerMixin, BaseEstimator, ABC):
@@ -53,7 +53,7 @@ class ImageTransformer(TransformerMixin, BaseEstimator, ABC):
         if self.image_shape is None:
             if shape is None:
                 raise ValueError(
-                    f"image_shape must be {_RULE} where images are flattened, got None for "
+                    f"image_shape must be {_SHAPE_RULE} where images are flattened, got None for "
                     f"{rows.shape[1]} columns"
                 )
             return rows, shape
@@ -89,7 +89,7 @@ def _resolve(image_shape: Any, n_columns: int) -> Shape:
     unknown = sizes.count(-1)
     whole = all(isinstance(size, int | np.integer) and (size > 0 or size == -1) for size in sizes)
     if len(sizes) not in (2, 3) or not whole or unknown > 1:
-        raise ValueError(f"image_shape must be {_RULE}, got {image_shape!r}")
+        raise ValueError(f"image_shape must be {_SHAPE_RULE}, got {image_shape!r}")
     known = prod(int(size) for size in sizes if size != -1)
     if n_columns % known or (not unknown and known != n_columns):
         raise ValueError(f"image_shape {image_shape} does not fit X, which has {n_columns} columns")

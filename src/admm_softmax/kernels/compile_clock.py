@@ -1,6 +1,6 @@
 """Whether this process compiles, and for how long it has: a solver's clock leaves that out.
 
-And whether to say that it compiles, which only a person at a terminal may want to know.
+Also whether to announce that it compiles: on request, and at a terminal.
 """
 
 from __future__ import annotations

@@ -76,8 +76,8 @@ class RowKernel:
         return self.restart if "state" in self.inputs else self
 
     def __reduce__(self) -> Any:
-        # By name: the declared kernel stands where its function's name says, so that pickle
-        # cannot find the function itself, and a pass is sent to many workers.
+        # By name: under the function's name its module has the declared kernel, so that pickle
+        # would not find the function. Kernels are pickled with passes that workers run.
         module, name = self.function.__module__, self.function.__name__
         found = getattr(sys.modules.get(module), name, None)
         if module != "__main__" and isinstance(found, RowKernel) and found.kind == self.kind:

@@ -1,4 +1,8 @@
-"""When compiled passes pay: a choice by size alone, so that the same input gives the same bits."""
+"""The sizes at which a pass is done in another way: compiled, or for more columns of W at once.
+
+Each choice is by size alone, so that the same input gives the same bits. What is compiled must
+save more than the 0.8 s that loading Numba takes (an EPYC, Zen 3).
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,25 @@ import sys
 
 from admm_softmax._cpu import measured
 
-#: A fit makes about a hundred passes. From so many multiplications in each of them, or so many
-#: entries of X W, they save more than the second that loading Numba takes. On Zen 3, per pass:
-#: 15 to 20 ms over 20,000 × 500 with ten classes, and 25 ns or more per entry of X W over 50
-#: columns; loading takes 0.8 s.
+#: A fit makes about a hundred passes, which run compiled from so many multiplications in each of
+#: them on, or so many entries of X W. Compiled passes save, per pass on Zen 3: 15 to 20 ms over
+#: 20,000 × 500 with ten classes, and 25 ns or more per entry of X W over 50 columns.
 COMPILED_FROM_PRODUCTS = measured(wide=30_000_000, narrow=40_000_000)
 COMPILED_FROM_SCORES = 200_000
+#: From so many entries of a whole data set on, compiled code widens float16: ten times as fast as
+#: NumPy where the CPU has no instruction for it.
+COMPILED_FROM_ENTRIES = 20_000_000
+#: From so many features of an image on, compiled code takes their tanh, in a ninth of NumPy's time
+#: (Zen 3). Chosen for some ten thousand images, not tuned.
+COMPILED_FROM_FEATURES = 10_000
+
+#: The most columns of W, over all requests, that share one read of X. Each column is two operations
+#: per entry of X, so that beyond some hundred the read no longer counts. Chosen, not tuned.
+SHARED_COLUMNS = 200
+#: The most jobs to run side by side: with ten classes each, they fill SHARED_COLUMNS.
+MOST_JOBS = 20
+#: The same for targets, of which a pass takes whole blocks: 512 operations per entry of X.
+TARGET_COLUMNS = 256
 
 
 def repays_compiling(n_rows: int, entries: int, n_classes: int) -> bool:
@@ -26,6 +43,16 @@ def repays_compiling(n_rows: int, entries: int, n_classes: int) -> bool:
     many_products = entries * n_classes >= COMPILED_FROM_PRODUCTS
     is_large = many_products or n_rows * n_classes >= COMPILED_FROM_SCORES
     return is_large and not compiling_is_off()
+
+
+def repays_widening(entries: int) -> bool:
+    """Whether so many entries should be widened by compiled code."""
+    return entries >= COMPILED_FROM_ENTRIES and not compiling_is_off()
+
+
+def repays_compiled_tanh(n_features: int) -> bool:
+    """Whether images of so many features should be transformed by compiled code."""
+    return n_features >= COMPILED_FROM_FEATURES and not compiling_is_off()
 
 
 def compiling_is_off() -> bool:

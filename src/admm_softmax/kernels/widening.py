@@ -6,12 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from admm_softmax.kernels.thresholds import compiling_is_off
-
-#: From so many entries of a whole data set on, compiled code repays loading Numba: it widens
-#: float16 ten times as fast as NumPy does without instructions for it.
-COMPILED_FROM_ENTRIES = 20_000_000
-
 
 def widen(stored: Any, out: Any, compiled: bool = False) -> None:
     """Copy entries of any type, bfloat16 as two bytes of no type, to a contiguous float array.
@@ -34,8 +28,3 @@ def widen(stored: Any, out: Any, compiled: bool = False) -> None:
         widen_halves(np.ascontiguousarray(stored).reshape(-1).view(np.uint16), out.reshape(-1))
     else:
         np.copyto(out, stored, casting="unsafe")
-
-
-def repays_compiling(entries: int) -> bool:
-    """Whether so many entries should be widened by compiled code."""
-    return entries >= COMPILED_FROM_ENTRIES and not compiling_is_off()

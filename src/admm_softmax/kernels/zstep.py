@@ -29,15 +29,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import wrightomega
 
-from admm_softmax._arrays import Array, Labels
+from admm_softmax._arrays import EPS, Array, Labels
 from admm_softmax.kernels.softmax import minus_labels, softmax
 
-EPS = float(np.finfo(np.float64).eps)
-
 #: A warm-started row that has not converged after this many Newton steps is a hard row.
-NEWTON_STEPS = 12
+MOST_NEWTON_STEPS = 12
 #: Newton on φ needs about log Σp steps, at most log K, and then converges quadratically.
-ROOT_STEPS = 100
+MOST_ROOT_STEPS = 100
 
 
 def zstep(V: Array, labels: Labels, rho: float, Z: Array) -> tuple[Array, Array, Array]:
@@ -78,7 +76,7 @@ def _newton(V: Array, labels: Labels, rho: float, Z: Array) -> tuple[Array, Arra
     p, g = _gradient(z, v, c, rho)
     size = np.abs(g).max(axis=1)
     P_out[:] = p
-    for _ in range(NEWTON_STEPS):
+    for _ in range(MOST_NEWTON_STEPS):
         todo = size > _rounding(z, v, rho)
         if not todo.all():
             rows, z, v, c, p, g, size = (a[todo] for a in (rows, z, v, c, p, g, size))
@@ -123,7 +121,7 @@ def _from_scalar_equation(V: Array, labels: Labels, rho: float) -> Array:
     a = V - minus_labels(np.zeros_like(V), labels) / rho
     log_rho = np.log(rho)
     lam = a.max(axis=1) - 1.0 / rho
-    for _ in range(ROOT_STEPS):
+    for _ in range(MOST_ROOT_STEPS):
         omega = wrightomega(a - (lam + log_rho)[:, None])
         excess = rho * omega.sum(axis=1) - 1.0
         step = excess / (rho * (omega / (1.0 + omega)).sum(axis=1))

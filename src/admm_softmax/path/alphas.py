@@ -16,17 +16,18 @@ from admm_softmax.path.largest_alpha import largest_alpha
 from admm_softmax.problem import Problem
 
 #: Rows, and entries of X, that are enough to estimate the scale of the features.
-ENOUGH_ROWS, ENOUGH_ENTRIES = 5_000, 20_000_000
+SCALE_ROWS, SCALE_ENTRIES = 5_000, 20_000_000
 #: The weakest penalty is that of this C in scikit-learn, for standardised features.
 LARGEST_C = 100.0
 #: The weakest penalty is at most this fraction of the strongest.
 LEAST_RANGE = 1e-4
 #: The same where a penalty has kinks, and where it has and rows are few.
 KINKED_RANGE, WIDE_RANGE = 1e-3, 1e-2
-POWER_STEPS = 20
+#: Power iterations for the largest eigenvalue of the features' covariance.
+NORM_POWER_STEPS = 20
 #: A variance below this part of the mean square, or a deviation below this part of the mean,
 #: is rounding.
-ROUNDING = 1e-12
+CONSTANT_COLUMN = 1e-12
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def middle(alphas: Any) -> float:
 def alpha_range(problem: Problem) -> tuple[float, float]:
     """The strongest and the weakest penalty worth a try.
 
-    Where a strength makes all weights zero, from there to a thousandth of it (a hundredth, if
+    Where a strength makes all coefficients zero, from there to a thousandth of it (a hundredth, if
     there are fewer rows than features). Otherwise from the scale of the features:
 
     At W = 0 the loss has the Hessian (I − 11ᵀ/K)/K ⊗ Cov(X). With α = λ_max(Cov)/K even
@@ -101,7 +102,7 @@ def alpha_range(problem: Problem) -> tuple[float, float]:
     Both are divided by the mean diagonal of LᵀL.
     """
     top = largest_alpha(problem)
-    if ROUNDING * np.sqrt(problem.column_squares().max()) < top < np.inf:
+    if CONSTANT_COLUMN * np.sqrt(problem.column_squares().max()) < top < np.inf:
         n, d = problem.design.count(problem.weights), problem.shape[0]
         return top, top * (KINKED_RANGE if n >= d else WIDE_RANGE)
     variances, largest = _scale(problem)
@@ -120,7 +121,7 @@ def _scale(problem: Problem) -> tuple[Array, float]:
     centred.
     """
     d = problem.design.n_features - problem.design.intercept
-    n_rows = int(np.clip(ENOUGH_ENTRIES // d, 100, ENOUGH_ROWS))
+    n_rows = int(np.clip(SCALE_ENTRIES // d, 100, SCALE_ROWS))
     design, (weights,) = problem.design.sample(n_rows, 0, problem.weights, problem.weights)
     w = design.gather(weights) / design.total(weights)
     X = design.block(slice(0, design.n_rows)).astype(np.float64)
@@ -128,11 +129,11 @@ def _scale(problem: Problem) -> tuple[Array, float]:
     if sp.issparse(X):
         squares = np.asarray(X.power(2).T @ w)
         variances = squares - mean**2
-        variances[variances <= ROUNDING * squares] = 0.0
+        variances[variances <= CONSTANT_COLUMN * squares] = 0.0
     else:
         X = X - mean  # centred now, nothing cancels later
         variances = w @ X**2
-        variances[variances <= (ROUNDING * mean) ** 2] = 0.0
+        variances[variances <= (CONSTANT_COLUMN * mean) ** 2] = 0.0
         mean = np.zeros(d)
     return variances, _largest_eigenvalue(
         lambda v: X.T @ (w * (X @ v)) - mean * (mean @ v), np.sqrt(variances)
@@ -142,7 +143,7 @@ def _scale(problem: Problem) -> tuple[Array, float]:
 def _largest_eigenvalue(product: Callable[[Array], Array], v: Array) -> float:
     """The largest eigenvalue of a symmetric matrix, by power iteration from v."""
     value = float(np.linalg.norm(v))
-    for _ in range(POWER_STEPS):
+    for _ in range(NORM_POWER_STEPS):
         if value == 0.0:
             break
         v = product(v / value)

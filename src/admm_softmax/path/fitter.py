@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from admm_softmax._arrays import Array
+from admm_softmax.kernels.thresholds import MOST_JOBS
 from admm_softmax.problem import Problem
 from admm_softmax.solvers import Result, Solver, Status, run
 from admm_softmax.solvers.auto import as_solver
@@ -18,7 +19,7 @@ from admm_softmax.solvers.checkpoint import open_checkpoints
 from admm_softmax.solvers.identity import problem_identity
 from admm_softmax.solvers.least_squares import SharedFactors, Strategy
 from admm_softmax.solvers.preconditioner import SHARED_SPACING, Gram
-from admm_softmax.solvers.scheduler import MOST_JOBS, Scheduler
+from admm_softmax.solvers.scheduler import Scheduler
 from admm_softmax.storage.identity import as_text
 
 T = TypeVar("T")

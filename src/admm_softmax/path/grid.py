@@ -20,10 +20,12 @@ from admm_softmax._checks import check_count, check_real
 from admm_softmax._interrupts import held_interrupt
 from admm_softmax._reprs import as_html
 from admm_softmax._reprs import as_text as facts_as_text
+from admm_softmax.kernels.thresholds import MOST_JOBS
 from admm_softmax.plots.grid import draw_grid
 from admm_softmax.problem import Problem
 from admm_softmax.progress import Bar
 from admm_softmax.solvers import ADMM, Result, Status, run
+from admm_softmax.solvers.costs import eigenproblem_cost
 from admm_softmax.solvers.identity import data_identity, problem_identity
 from admm_softmax.solvers.least_squares import (
     Breakdown,
@@ -32,8 +34,7 @@ from admm_softmax.solvers.least_squares import (
     SharedFactors,
     Spectral,
 )
-from admm_softmax.solvers.least_squares.spectral import cost
-from admm_softmax.solvers.scheduler import MOST_JOBS, Scheduler
+from admm_softmax.solvers.scheduler import Scheduler
 from admm_softmax.storage.cells import Store
 from admm_softmax.storage.identity import as_text
 
@@ -306,7 +307,7 @@ class _Work:
     def run(self, pairs: list[tuple[float, float]], n_ratios: int) -> list[Cell]:
         """Cells of one ratio, side by side."""
         if self.factors is None:
-            spectral = [Spectral()] if n_ratios > cost(self.problem.shape[0]) else []
+            spectral = [Spectral()] if n_ratios > eigenproblem_cost(self.problem.shape[0]) else []
             strategy = FirstOf((*spectral, Cholesky("double")))
             self.factors = SharedFactors(self.problem, self.scheduler, strategy, held=1)
         rho, alpha = pairs[0]
@@ -321,7 +322,7 @@ class _Work:
         return [cell for cell in cells if cell is not None]
 
     def _cell(self, rho: float, alpha: float, condition: float) -> Cell | None:
-        """None where Ctrl-C came first: an interrupted run is not a result."""
+        """Run ADMM under one pair (ρ, α); None where Ctrl-C has interrupted the run."""
         assert self.factors is not None
         problem = self.scheduler.share(self.problem.with_alpha(alpha))
         solver = replace(self.solver, rho=rho, least_squares=self.factors)

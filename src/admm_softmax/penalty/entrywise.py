@@ -166,7 +166,7 @@ class Bounds(Rough):
         raise NotImplementedError("Bounds has its own conjugate")
 
 
-def _largest_ratio(sizes: Array, weights: Array) -> float:
-    """max sizes / weights over the positive weights; infinite if there is none."""
-    held = weights > 0
-    return float((sizes[held] / weights[held]).max()) if held.any() else np.inf
+def _largest_ratio(sizes: Array, factors: Array) -> float:
+    """max sizes / factors over the positive factors; infinite if there is none."""
+    held = factors > 0
+    return float((sizes[held] / factors[held]).max()) if held.any() else np.inf

@@ -12,7 +12,7 @@ from admm_softmax.penalty.blocks import soft
 from admm_softmax.penalty.rough import Rough
 
 #: Singular values below this part of the largest are zero.
-ROUNDING = 1e-10
+ZERO_SINGULAR_VALUE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class NuclearNorm(Rough):
         G = loss_gradient + self.gradient(W)
         d = self.features.n_features
         U, s, Vt = np.linalg.svd(self._part(self._offset(W)), full_matrices=False)
-        rank = int((s > ROUNDING * max(s[0], 1e-300)).sum())
+        rank = int((s > ZERO_SINGULAR_VALUE * max(s[0], 1e-300)).sum())
         U, Vt = U[:, :rank], Vt[:rank]
         inner = G[:d]
         left = inner - U @ (U.T @ inner)

@@ -18,8 +18,8 @@ from admm_softmax.penalty.blocks import soft
 from admm_softmax.penalty.rough import Rough
 from admm_softmax.penalty.tikhonov import as_operator
 
-#: Differences below this part of the largest weight are zero.
-ROUNDING = 1e-9
+#: Differences below this part of the largest coefficient are zero.
+ZERO_DIFFERENCE = 1e-9
 #: Up to so many features, the null space of D is computed.
 LARGEST_NULL_SPACE = 3_000
 #: Up to so many rows, bounded least squares are solved exactly, one class after the other.
@@ -32,7 +32,7 @@ class TotalVariation(Rough):
 
     differences : D, a matrix with one column per feature. `operators.gradient(d)` makes the
         fused lasso, `operators.gradient((28, 28))` the (anisotropic) total variation of images;
-        stacked with the identity, single weights vanish too.
+        stacked with the identity, single coefficients vanish too.
     ridge, operator : a Tikhonov term besides, see `Rough`
 
     The prox of this penalty has no formula: solvers split V = DW instead (`split`).
@@ -95,7 +95,9 @@ class TotalVariation(Rough):
     def optimality(self, W: Array, loss_gradient: Array) -> Array:
         """∇loss + ∇q + DᵀY with the smallest norm: Y is ±α where DW ≠ 0, between elsewhere."""
         G, change = loss_gradient + self.gradient(W), self.D @ self._offset(W)
-        rounding = ROUNDING * float(np.abs(self._offset(W)).max()) * float(np.abs(self.D).max())
+        rounding = (
+            ZERO_DIFFERENCE * float(np.abs(self._offset(W)).max()) * float(np.abs(self.D).max())
+        )
         signs = np.where(np.abs(change) > rounding, np.sign(change), 0.0)
         lower = np.where(signs == 0, -self.alpha, self.alpha * signs)
         upper = np.where(signs == 0, self.alpha, self.alpha * signs)

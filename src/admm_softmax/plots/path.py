@@ -56,7 +56,7 @@ def _draw_norms(axis: Any, alphas: Array, norms: Array) -> None:
     axis.plot(alphas, norms, color=GREY, linewidth=0.9, alpha=0.7)
     axis.plot(alphas, norms.mean(axis=1), color=BLUE, linewidth=2, label="mean")
     axis.set_yscale("log")
-    axis.set_title("Norm of each class's weights", loc="left", fontsize=11)
+    axis.set_title("Norm of each class's coefficients", loc="left", fontsize=11)
 
 
 def draw_coefs(alphas: Array, lines: Array, names: list[str], most: int, label: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from admm_softmax.plots.figure import BLUE, RED, new_figure, style_axis
 
 _COLOURS = (BLUE, RED, "#edae49", "#66a182")
-_PANELS = {
+_RUN_PANELS = {
     "Training accuracy": "accuracy",
     "Validation accuracy": "val_accuracy",
     "Training loss": "loss",
@@ -26,7 +26,7 @@ def draw_against_time(histories: Mapping[str, Mapping[str, Sequence[float]]]) ->
     """
     figure = new_figure(9.6, 6.6)
     axes = figure.subplots(2, 2, sharex=True)
-    for axis, (title, column) in zip(axes.ravel(), _PANELS.items(), strict=True):
+    for axis, (title, column) in zip(axes.ravel(), _RUN_PANELS.items(), strict=True):
         for colour, (method, history) in zip(cycle(_COLOURS), histories.items()):
             axis.plot(history["seconds"], history[column], color=colour, label=method, lw=1.6)
         _zoom(axis, [history[column] for history in histories.values()], "accuracy" in column)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from admm_softmax._arrays import Array
+from admm_softmax._arrays import EPS, Array
 
 #: The least probability that a logarithm is taken of.
-SMALLEST = float(np.finfo(np.float64).eps)
+LEAST_PROBABILITY = EPS
 
 
 class Metric(NamedTuple):
@@ -47,7 +47,7 @@ def _among_five(codes: Any, P: Array) -> Any:
 
 
 def _losses(codes: Any, P: Array) -> Any:
-    return -np.log(np.maximum(P[np.arange(len(codes)), codes], SMALLEST))
+    return -np.log(np.maximum(P[np.arange(len(codes)), codes], LEAST_PROBABILITY))
 
 
 def _mean_recall(prepared: Any, weights: Array) -> float:

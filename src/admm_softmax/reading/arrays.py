@@ -14,7 +14,7 @@ from admm_softmax.sources.files import safetensors_rows
 from admm_softmax.sources.row_blocks import whole
 
 #: Names that arrays of labels have where nobody says which they are.
-LABELS = ("y", "Y", "labels", "label", "targets", "target", "arr_1")
+LABEL_NAMES = ("y", "Y", "labels", "label", "targets", "target", "arr_1")
 
 
 def read_whole(request: Request, kind: str, n_features: int | None = None) -> tuple[Any, Any]:
@@ -74,7 +74,7 @@ def _named(path: Path, request: Request) -> tuple[Any, Any]:
     if target is not None and target not in found:
         raise ValueError(f"{path} has no array {target!r}; it has {[*found]}")
     if target is None:
-        target = next((name for name in LABELS if name in found), None)
+        target = next((name for name in LABEL_NAMES if name in found), None)
     key = request.key
     if key is None:
         matrices = [n for n, array in found.items() if array.ndim > 1 and n != target]

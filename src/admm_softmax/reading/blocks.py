@@ -26,7 +26,7 @@ from admm_softmax.sources.labels import read_labels
 from admm_softmax.sources.row_blocks import whole
 
 #: Numbers of a block.
-ENTRIES = 4_000_000
+BLOCK_ENTRIES = 4_000_000
 
 
 class Block(NamedTuple):
@@ -129,7 +129,7 @@ def _labels(request: Request, rows: RowBlocks) -> Any:
 
 
 def _of_rows(rows: RowBlocks, y: Any) -> Iterator[Block]:
-    step = max(1, ENTRIES // max(1, rows.n_features))
+    step = max(1, BLOCK_ENTRIES // max(1, rows.n_features))
     parts = [slice(i, min(i + step, rows.n_rows)) for i in range(0, rows.n_rows, step)]
     pieces = rows.read(parts)
     for part in parts:
@@ -152,7 +152,7 @@ def _require_finite(X: Any, first: int, rows: RowBlocks) -> None:
 
 
 def _of_array(X: Any, y: Any) -> Iterator[Block]:
-    step = max(1, ENTRIES // max(1, X.shape[1]))
+    step = max(1, BLOCK_ENTRIES // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
         part = slice(start, min(start + step, X.shape[0]))
         yield Block(start, X[part], None, None if y is None else y[part])

@@ -11,10 +11,10 @@ import numpy as np
 from admm_softmax.reading.request import PARQUET, Request, kind_of, opened, suffix_of
 
 #: Rows of a frame when a table is read in parts.
-ROWS = 20_000
+FRAME_ROWS = 20_000
 
 
-def frames(request: Request, rows: int | None = ROWS) -> Iterator[Any]:
+def frames(request: Request, rows: int | None = FRAME_ROWS) -> Iterator[Any]:
     """The table in frames of so many rows, shard after shard; None gives each shard whole.
 
     Row ids stay what they are: of CSV they are read as text.

@@ -15,15 +15,15 @@ from admm_softmax.evaluation import Evaluation
 from admm_softmax.report.paths import path_rows
 from admm_softmax.report.svg import (
     Line,
+    coefficient_image,
     confusion_chart,
     line_chart,
     reliability_chart,
-    weight_image,
 )
 from admm_softmax.storage.atomic import replacing
 
-#: Classes in the matrix of confusions, classes and weights in tables, at most.
-MOST_IN_MATRIX, MOST_CLASSES, MOST_WEIGHTS = 30, 50, 6
+#: Classes in the matrix of confusions, classes and coefficients in tables, at most.
+MOST_IN_MATRIX, MOST_CLASSES, MOST_COEFFICIENTS = 30, 50, 6
 _FIGURES = {
     "accuracy": ("Accuracy", "share of rows whose class is right"),
     "top_k": ("Top-{k} accuracy", "the right class is among the {k} most probable"),
@@ -55,7 +55,7 @@ class Summary:
     matrix: Panel | None = None
     classes: list[tuple[str, ...]] = field(default_factory=list)
     hidden_classes: int = 0
-    weights: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
+    coefficients: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
     images: list[tuple[str, str]] = field(default_factory=list)
     details: dict[str, str] = field(default_factory=dict)
 
@@ -192,7 +192,7 @@ def _add_model(
         content.panels.append(_path_panel(last))
     if last.history_ is not None:
         content.panels.extend(_history_panels(last))
-    content.weights = _largest_weights(last, feature_names(model))
+    content.coefficients = _largest_coefficients(last, feature_names(model))
     if image_shape is not None:
         content.images = _images(last, image_shape)
     content.details = _details(last, metadata)
@@ -234,7 +234,7 @@ def _history_panels(last: Any) -> list[Panel]:
     ]
 
 
-def _largest_weights(
+def _largest_coefficients(
     last: Any, names: Sequence[str] | None
 ) -> list[tuple[str, list[tuple[str, str]]]]:
     """Per class the features that speak most for or against it."""
@@ -244,7 +244,7 @@ def _largest_weights(
     labels = [labels[1]] if len(coef) == 1 else labels
     found = []
     for label, row in list(zip(labels, coef, strict=True))[:MOST_CLASSES]:
-        order = np.argsort(-np.abs(row), kind="stable")[:MOST_WEIGHTS]
+        order = np.argsort(-np.abs(row), kind="stable")[:MOST_COEFFICIENTS]
         found.append((label, [(words[j], f"{row[j]:+.3g}") for j in order if row[j] != 0]))
     return found
 
@@ -259,7 +259,7 @@ def _images(last: Any, shape: tuple[int, int]) -> list[tuple[str, str]]:
     most = float(np.abs(coef).max())
     labels = last.classes_[-1:] if len(coef) == 1 else last.classes_
     pairs = list(zip(labels, coef, strict=True))[:MOST_CLASSES]
-    return [(str(label), weight_image(row.reshape(shape), most)) for label, row in pairs]
+    return [(str(label), coefficient_image(row.reshape(shape), most)) for label, row in pairs]
 
 
 def _details(last: Any, metadata: Mapping[str, Any]) -> dict[str, str]:

@@ -161,7 +161,7 @@ def confusion_chart(counts: Sequence[Sequence[int]], classes: Sequence[Any], lab
     return _svg(parts, label, *extent)
 
 
-def weight_image(values: Any, most: float) -> str:
+def coefficient_image(values: Any, most: float) -> str:
     """A matrix as a PNG in a data URI: blue for the class, red against it, clear where zero."""
     shares = np.clip(np.asarray(values, dtype=np.float64) / (most or 1.0), -1, 1)
     pixels = np.zeros((*shares.shape, 4), np.uint8)

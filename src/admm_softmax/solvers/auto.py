@@ -20,13 +20,20 @@ from typing import NamedTuple
 import numpy as np
 
 from admm_softmax._checks import check_real
-from admm_softmax._cpu import measured
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.admm import ADMM
 from admm_softmax.solvers.base import Solver
+from admm_softmax.solvers.costs import (
+    LARGEST_FACTOR,
+    NEWTON_OPERATIONS,
+    PASSES_PER_DIGIT,
+    SAMPLED_ROWS,
+    THIN,
+    TIGHT,
+    WIDE,
+)
 from admm_softmax.solvers.lbfgs import LBFGS
 from admm_softmax.solvers.least_squares import Auto, Woodbury
-from admm_softmax.solvers.least_squares.auto import LARGEST_FACTOR
 from admm_softmax.solvers.newton import Newton
 from admm_softmax.solvers.newton_cg import NewtonCG
 from admm_softmax.solvers.preconditioner import Name
@@ -34,7 +41,7 @@ from admm_softmax.solvers.proximal_lbfgs import ProximalLBFGS
 from admm_softmax.solvers.row_space import RowSpace
 from admm_softmax.solvers.sgd import SGD
 
-NAMES = ("auto", "admm", "lbfgs", "newton-cg", "sgd")
+SOLVERS = ("auto", "admm", "lbfgs", "newton-cg", "sgd")
 
 #: scikit-learn's other solvers, and what does the same here.
 OTHERS = {
@@ -43,22 +50,6 @@ OTHERS = {
     "sag": "solver='sgd' for a rough fit, or solver='auto', which is faster to a good one",
     "saga": "solver='sgd' for a rough fit, or solver='auto', which is faster to a good one",
 }
-
-#: Rows for a Gram matrix that is good enough to precondition with: this many, or d if that
-#: is more; twice as many if tol ≤ TIGHT, which takes many iterations.
-ENOUGH_ROWS, TIGHT = 5_000, 1e-5
-#: How much slower an operation is in a thin product than in a Gram matrix. Over 40,000 × 7,057
-#: with ten classes the Xeon makes 2.5e11 of a Gram matrix's in a second and 1.05e11 of a pass's,
-#: Zen 3 1.4e11 and 0.9e11.
-THIN = measured(wide=2.5, narrow=1.5)
-#: With this many times more columns than rows, the problem is solved in the rows' space.
-WIDE = 2
-
-
-#: A step of Newton's method with so many operations takes about as long as two passes take in
-#: calls alone. On one thread of an EPYC (Zen 3) a step of 4e6 took 0.77 ms, one of 2e6 0.34 ms,
-#: and a pass over a few hundred rows 0.25 to 0.45 ms.
-NEWTON_OPERATIONS = 4e6
 
 
 class Choice(NamedTuple):
@@ -84,8 +75,8 @@ def as_solver(
         return Choice(solver, "given")
     if solver in OTHERS:
         raise ValueError(f"solver={solver!r} is scikit-learn's: here, use {OTHERS[solver]}")
-    if solver not in NAMES:
-        raise ValueError(f"solver must be one of {NAMES} or a solver object, got {solver!r}")
+    if solver not in SOLVERS:
+        raise ValueError(f"solver must be one of {SOLVERS} or a solver object, got {solver!r}")
     tuned = ADMM(rho="auto", relaxation=1.7, start="smart", least_squares=Auto(seed=seed))
     if not problem.penalty.is_smooth:
         return _for_kinks(solver, problem, tol, tuned)
@@ -184,11 +175,11 @@ def choose_preconditioner(
         if problem.design.is_sparse:
             return "jacobi", None, f"sparse, and a matrix of {small} rows is too large to factor"
         return "gram", None, f"dense, and {small} rows are too many to factor: a sketch"
-    rows = min(n, max(ENOUGH_ROWS, d) * (1 if tol > TIGHT else 2))
+    rows = min(n, max(SAMPLED_ROWS, d) * (1 if tol > TIGHT else 2))
     gram = (rows / n) * entries * small + small**3 / 3
     a_pass = 4.0 * K * max(1, entries) * THIN
     digits = -float(np.log10(max(tol, 1e-12)))
-    saved = 40.0 * max(digits - 2.0, 0.25) * fits
+    saved = PASSES_PER_DIGIT * max(digits - 2.0, 0.25) * fits
     if gram <= saved * a_pass:
         cost = f"the Gram matrix costs about {gram / a_pass:.1f} passes and saves {saved:.0f}"
         # With fewer rows than columns the n × n form is used, which needs all rows.

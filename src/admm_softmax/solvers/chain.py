@@ -13,7 +13,7 @@ from admm_softmax.solvers.least_squares import WStep
 from admm_softmax.solvers.state import State
 
 #: Progress has slowed when this many iterations have not halved the gradient.
-PATIENCE = 5
+SLOW_AFTER = 5
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class _Place:
 
 
 class _Slowness:
-    """True once PATIENCE iterations have passed since the gradient last halved.
+    """True once SLOW_AFTER iterations have passed since the gradient last halved.
 
     Iterates without a gradient (NaN) count as slow.
     """
@@ -127,4 +127,4 @@ class _Slowness:
             self.mark, self.since = gradient_norm, 0
         else:
             self.since += 1
-        return self.since >= PATIENCE
+        return self.since >= SLOW_AFTER

@@ -28,7 +28,7 @@ Checkpoint: TypeAlias = str | Path | Slot | None
 #: Seconds between two writes, unless a caller sets another interval.
 EVERY = 30.0
 #: The file of a run that has a folder of its own.
-FILE = "fit"
+FIT_SLOT = "fit"
 
 
 #: By how much F may be above that at the start, relative to 1 + |F|: what single precision leaves.
@@ -170,7 +170,7 @@ def place_for(
         yield checkpoint
         return
     with open_checkpoints(checkpoint, every, identity) as folder:
-        yield folder.slot(FILE)
+        yield folder.slot(FIT_SLOT)
 
 
 def open_checkpoints(

@@ -38,7 +38,7 @@ class Anchor:
 
     @classmethod
     def of(cls, problem: Problem) -> Anchor:
-        """Two reads of X, once for all penalties."""
+        """Compute it, once for all penalties. Two reads of X."""
         return problem.prepared.anchor.get(lambda kept: True, lambda: cls._measure(problem))
 
     @classmethod

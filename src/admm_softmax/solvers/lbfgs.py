@@ -25,7 +25,7 @@ from admm_softmax.solvers.least_squares import Auto, Strategy
 from admm_softmax.solvers.line_search import P, Plateau, Rule, search
 from admm_softmax.solvers.preconditioner import (
     ANTICIPATED,
-    LOOK_EVERY,
+    CURVATURE_EVERY,
     OVERSHOT,
     PAIRED_REFRESH,
     Factory,
@@ -159,7 +159,7 @@ def _shortened(
 
 
 class Followed:
-    """The curvature to precondition for: it may rise at once, and fall every LOOK_EVERY steps.
+    """The curvature to precondition for: it may rise at once, and fall every CURVATURE_EVERY steps.
 
     Early iterates overshoot: they saturate rows that a solution does not, and a matrix for
     their small κ makes steps that are far too long.
@@ -171,7 +171,7 @@ class Followed:
     def __call__(self, curvature: float) -> float:
         """κ at the newest point in, κ to use out."""
         self.steps += 1
-        looks = self.steps % LOOK_EVERY == 0
+        looks = self.steps % CURVATURE_EVERY == 0
         self.curvature = curvature if looks else max(curvature, self.curvature)
         return self.curvature
 

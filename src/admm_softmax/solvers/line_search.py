@@ -19,7 +19,7 @@ C1, C2 = 1e-4, 0.9
 #: The most trials; a convex function along a descent direction needs one or two.
 MOST_TRIALS = 25
 #: Steps without progress that make a plateau.
-PATIENCE = 25
+PLATEAU_STEPS = 25
 
 
 def relative_noise(rounding: float) -> float:
@@ -73,7 +73,7 @@ def search(
 
 
 class Plateau:
-    """Says when a descent has ended in rounding: a step failed, or PATIENCE steps in a row
+    """Says when a descent has ended in rounding: a step failed, or PLATEAU_STEPS steps in a row
     neither lowered F by more than its noise nor reached a smaller gradient.
     """
 
@@ -95,7 +95,7 @@ class Plateau:
             self.gradient = min(gradient, self.gradient)
         else:
             self.since += 1
-        return not moved or self.since >= PATIENCE
+        return not moved or self.since >= PLATEAU_STEPS
 
     @property
     def state(self) -> State:

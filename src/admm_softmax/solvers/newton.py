@@ -18,7 +18,7 @@ from admm_softmax.solvers.state import State
 
 #: What is added to the Hessian's diagonal, relative to its mean: directions without curvature
 #: (a shift of all classes' intercepts) have no gradient either, and stay where they are.
-SMALLEST_CURVATURE = 1e-10
+SINGULAR_SHIFT = 1e-10
 #: Where even that is not positive definite to rounding, it grows by this factor.
 GROWTH = 1e3
 
@@ -153,7 +153,7 @@ class _Dense:
 
 def _positive_solution(H: Array, right: Array) -> Array:
     """H⁻¹ times a vector, H made positive definite where it is not; it is overwritten."""
-    ridge = SMALLEST_CURVATURE * max(float(np.trace(H)) / len(H), 1e-300)
+    ridge = SINGULAR_SHIFT * max(float(np.trace(H)) / len(H), 1e-300)
     while True:
         H[np.diag_indices_from(H)] += ridge
         _, solution, info = lapack.dposv(H, right)

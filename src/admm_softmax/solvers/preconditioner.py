@@ -33,7 +33,7 @@ from admm_softmax.solvers.least_squares.cholesky import CholeskyStep
 logger = logging.getLogger("admm_softmax")
 
 Name: TypeAlias = Literal["none", "jacobi", "gram"]
-NAMES: tuple[Name, ...] = ("none", "jacobi", "gram")
+PRECONDITIONERS: tuple[Name, ...] = ("none", "jacobi", "gram")
 
 #: Factorise again when κ has fallen or risen by this factor, unless a solver sets another.
 REFRESH = 2.0
@@ -41,7 +41,7 @@ REFRESH = 2.0
 #: passes. And κ is looked at this seldom, because the first iterates overshoot: many rows are
 #: saturated there, and a matrix for their κ makes steps that are far too long. Measured in
 #: passes, on ten problems (docs/decisions/0017-curvature.md).
-PAIRED_REFRESH, LOOK_EVERY = 4.0, 8
+PAIRED_REFRESH, CURVATURE_EVERY = 4.0, 8
 #: A first step after which κ is smaller by this factor was too long.
 OVERSHOT = 20.0
 #: From uniform predictions κ only falls, usually by about this factor before it settles.
@@ -88,11 +88,10 @@ def make_preconditioner(
         return Plain()
     if name == "jacobi":
         return Jacobi(problem, refresh)
-    strategy = gram_strategy(problem, subsample, seed)
-    if isinstance(strategy, SampledCholesky):
-        return Gram(problem, refresh, strategy.prepare(problem))
+    if (sampled := _sampled(problem, subsample, seed)) is not None:
+        return Gram(problem, refresh, sampled.prepare(problem))
     # A factorisation that ADMM has left serves as well.
-    return Gram(problem, refresh, shared_step(problem, None, strategy))
+    return Gram(problem, refresh, shared_step(problem, None, _of_all_rows(problem)))
 
 
 def data_precision(problem: Problem) -> Precision:
@@ -153,15 +152,25 @@ class SampledCholesky:
 
 def gram_strategy(problem: Problem, subsample: int | None, seed: int) -> Strategy:
     """How the Gram preconditioner is factorised."""
-    if subsample is not None and subsample < problem.design.n_rows:
-        return SampledCholesky(subsample, seed, data_precision(problem))
+    return _sampled(problem, subsample, seed) or _of_all_rows(problem)
+
+
+def _sampled(problem: Problem, subsample: int | None, seed: int) -> SampledCholesky | None:
+    if subsample is None or subsample >= problem.design.n_rows:
+        return None
+    return SampledCholesky(subsample, seed, data_precision(problem))
+
+
+def _of_all_rows(problem: Problem) -> Strategy:
     return Auto(precision=data_precision(problem))
 
 
 def check_preconditioner(name: Name | Factory, subsample: int | None) -> None:
     """Raise unless the preconditioner is known and `subsample` is None or at least 1."""
-    if name not in NAMES and (isinstance(name, str) or not callable(name)):
-        raise ValueError(f"preconditioner must be one of {NAMES} or a function, got {name!r}")
+    if name not in PRECONDITIONERS and (isinstance(name, str) or not callable(name)):
+        raise ValueError(
+            f"preconditioner must be one of {PRECONDITIONERS} or a function, got {name!r}"
+        )
     if subsample is not None:
         check_count("subsample", subsample, "at least 1 or None")
 

@@ -30,7 +30,7 @@ METRIC = 2.0
 #: Sweeps of coordinate descent in one step.
 MOST_SWEEPS = 200
 #: Power iterations for the largest eigenvalue of a row's block of the metric.
-POWER_STEPS = 8
+BLOCK_POWER_STEPS = 8
 #: Curvatures below this part of the largest are raised to it.
 LEAST_CURVATURE = 1e-8
 
@@ -229,7 +229,7 @@ def _largest_eigenvalues(base: Array, N: Array, Q: Array) -> Array:
     """
     v = np.einsum("jki,ji->jk", N, Q[np.arange(len(Q)), np.abs(N).sum(axis=2).argmax(axis=1)])
     v += 1e-3 * np.linalg.norm(v, axis=1, keepdims=True)
-    for _ in range(POWER_STEPS):
+    for _ in range(BLOCK_POWER_STEPS):
         last = v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True), 1e-300)
         v = base[:, None] * last - (N @ (last[:, None, :] @ Q).transpose(0, 2, 1))[:, :, 0]
     quotient = np.einsum("jk,jk->j", v, last)

@@ -13,7 +13,7 @@ from admm_softmax.problem import Problem
 #: No single change of ρ exceeds this factor.
 LARGEST_CHANGE = 10.0
 #: Residual balancing acts when one relative residual exceeds the other by this factor …
-BALANCE = 10.0
+BALANCE_FACTOR = 10.0
 #: … every BALANCE_EVERY iterations, up to iteration BALANCE_UNTIL.
 BALANCE_EVERY = 5
 BALANCE_UNTIL = 100
@@ -94,7 +94,10 @@ def _balanced(rho: float, iteration: int, residuals: Residuals) -> float:
         return rho
     primal = residuals.primal / max(residuals.primal_scale, 1e-300)
     dual = residuals.dual / max(residuals.dual_scale, 1e-300)
-    if max(primal, dual) < 1e-14 or 1 / BALANCE < primal / max(dual, 1e-300) < BALANCE:
+    if (
+        max(primal, dual) < 1e-14
+        or 1 / BALANCE_FACTOR < primal / max(dual, 1e-300) < BALANCE_FACTOR
+    ):
         return rho
     change = float(np.sqrt(primal / max(dual, 1e-300)))
     return rho * float(np.clip(change, 1 / LARGEST_CHANGE, LARGEST_CHANGE))

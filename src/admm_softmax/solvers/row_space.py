@@ -27,7 +27,7 @@ from admm_softmax.solvers.state import State, with_rows
 #: W, which costs a pass and a half, is formed when the gradient has fallen by this factor.
 FALL = 4.0
 #: The small problem ends after this many iterations without such a fall.
-PATIENCE = 60
+QUIET_ITERATIONS = 60
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class RowSpace(Chainable):
             V0 = None if W0 is None else small.project(problem, W0)
         for iterate in resumed(self.inner, small.problem, V0, inner, begun=begun):
             size, quiet = iterate.gradient_norm, quiet + 1
-            stalled = iterate.stalled or quiet > PATIENCE
+            stalled = iterate.stalled or quiet > QUIET_ITERATIONS
             if size * FALL <= best or stalled:
                 best, quiet = min(size, best), 0
                 W = small.lift(problem, iterate.W)

@@ -19,9 +19,6 @@ from admm_softmax._interrupts import Hold, deferred_interrupt, held_interrupt
 from admm_softmax.design import Fold, Request
 from admm_softmax.problem import Problem
 
-#: The most jobs to run side by side; more would not share more.
-MOST_JOBS = 20
-
 T = TypeVar("T")
 
 #: A function from requests of one kind to their results, in the same order.

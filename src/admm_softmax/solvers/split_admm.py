@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 #: Iterations between two iterates.
 LOOK_EVERY = 5
 #: σ LᵀL is this times ρ X̃ᵀΩX̃, in the mean of their diagonals.
-BALANCE = 1.0
+SIGMA_SHARE = 1.0
 #: Where one residual of the second split exceeds the other by this factor, σ/ρ follows, by at
 #: most CHANGE, after these iterations.
 UNBALANCED, CHANGE = 5.0, 4.0
@@ -114,7 +114,7 @@ def _second_split(admm: ADMM, problem: Problem, L: Any, state: State) -> _Second
     if state["iteration"]:
         return _SecondSplit(**{name: state[name] for name in _SecondSplit._fields})
     V = np.asarray(L @ state["W"])
-    ratio = BALANCE * _scale(problem, L)
+    ratio = SIGMA_SHARE * _scale(problem, L)
     return _SecondSplit(V, np.zeros_like(V), first_rho(admm.rho, problem), ratio)
 
 

@@ -14,7 +14,7 @@ State: TypeAlias = Mapping[str, Any]
 #: Row arrays of more bytes are not stored. Where rows are many, the solver makes them anew.
 LARGEST_ROWS = 2**28
 #: Stands for stored rows, with their array.
-ROWS = "$rows"
+ROWS_KEY = "$rows"
 
 
 def with_rows(value: Any, change: Callable[[Rows], Any]) -> Any:
@@ -34,7 +34,7 @@ def gathered(state: State | None, design: Design) -> Any:
     def gather(rows: Rows) -> Any:
         if rows.n_rows * (rows.columns or 1) * 8 > LARGEST_ROWS:
             return None
-        return {ROWS: design.gather(rows)}
+        return {ROWS_KEY: design.gather(rows)}
 
     return with_rows(state, gather)
 
@@ -42,8 +42,8 @@ def gathered(state: State | None, design: Design) -> Any:
 def placed(stored: Any, design: Design) -> Any:
     """The inverse: arrays of rows are put where the rows of X are."""
     if isinstance(stored, dict):
-        if ROWS in stored:
-            return design.place(stored[ROWS])
+        if ROWS_KEY in stored:
+            return design.place(stored[ROWS_KEY])
         return {name: placed(part, design) for name, part in stored.items()}
     if isinstance(stored, list):
         return [placed(part, design) for part in stored]

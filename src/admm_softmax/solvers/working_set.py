@@ -12,25 +12,26 @@ from admm_softmax.design import Design, Rows
 from admm_softmax.kernels import rows
 from admm_softmax.penalty import Blocks, Tikhonov
 from admm_softmax.problem import Point, Problem
+from admm_softmax.solvers.costs import SAMPLED_ROWS
 from admm_softmax.solvers.duality import leaves_intercept
 from admm_softmax.solvers.preconditioner import SampledGram
 from admm_softmax.solvers.quadratic_model import Gram, Pair
 
 #: A working set of more than this share of all features is all of them.
-NEARLY_ALL = 0.5
+WHOLE_ABOVE = 0.5
 #: All features at once, where there are at most so many and this share of them wants to enter.
 MODERATE, MANY = 3_000, 0.25
 #: The least number of features that are added at once.
 LEAST_ADDED = 64
 #: Features at zero whose gradient is below this part of their threshold stay out.
-FAR = 0.5
+CANDIDATES_ABOVE = 0.5
 #: The largest Gram matrix; beyond it the diagonal must do.
 LARGEST_GRAM = 6_000
 #: Steps of the last fit that the next one begins with: all ten would save few passes more, and
 #: each slows coordinate descent down.
 KEPT = 5
-#: Rows of a sample that make a Gram matrix good enough for a metric, or this times d.
-ENOUGH_ROWS, PER_FEATURE = 5_000, 4
+#: Rows of a sample per feature that make a Gram matrix good enough for a metric.
+ROWS_PER_FEATURE = 4
 
 
 @dataclass(frozen=True)
@@ -137,13 +138,13 @@ def choose(problem: Problem, point: Point, blocks: Blocks) -> Any:
     if d <= MODERATE and n_eager > MANY * d:
         return None
     room = max(LEAST_ADDED, int(inside.sum()), n_eager // 4)
-    candidates = np.flatnonzero(eager > FAR)
+    candidates = np.flatnonzero(eager > CANDIDATES_ABOVE)
     order = candidates[np.argsort(-eager[candidates], kind="stable")][:room]
     inside[order] = True
     if blocks.group is not None:
         inside = np.isin(blocks.group, np.unique(blocks.group[inside]))
     features = np.flatnonzero(inside)
-    return None if len(features) > NEARLY_ALL * d else features
+    return None if len(features) > WHOLE_ABOVE * d else features
 
 
 def _made(problem: Problem, features: Any) -> WorkingSet:
@@ -169,7 +170,7 @@ def _gram(problem: Problem, centred: bool) -> Gram:
     d, n = problem.shape[0], problem.design.n_rows
     if d > LARGEST_GRAM:
         return _diagonal(problem.design, problem.weights, centred)
-    sample = max(ENOUGH_ROWS, PER_FEATURE * d)
+    sample = max(SAMPLED_ROWS, ROWS_PER_FEATURE * d)
     if sample < n and not problem.prepared.has_gram:
         return Gram.of(SampledGram.of(problem, sample, 0).matrix, centred)
     return Gram.of(problem.gram(problem.design.dtype), centred)

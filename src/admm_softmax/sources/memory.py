@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_RULE = 'a number of bytes or a text such as "500MB" or "4GB"'
+_LIMIT_RULE = 'a number of bytes or a text such as "500MB" or "4GB"'
 
 
 def memory_bytes(limit: Any) -> int:
@@ -22,10 +22,10 @@ def memory_bytes(limit: Any) -> int:
     if isinstance(limit, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", limit, re.IGNORECASE)
         if found is None:
-            raise ValueError(f"memory_limit must be {_RULE}, got {limit!r}")
+            raise ValueError(f"memory_limit must be {_LIMIT_RULE}, got {limit!r}")
         return int(float(found[1]) * _UNITS[found[2].upper()])
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0:
-        raise ValueError(f"memory_limit must be {_RULE}, got {limit!r}")
+        raise ValueError(f"memory_limit must be {_LIMIT_RULE}, got {limit!r}")
     return int(limit)
 
 

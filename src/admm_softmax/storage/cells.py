@@ -11,7 +11,7 @@ from typing import Any
 from admm_softmax.storage.folders import LockedFolder
 from admm_softmax.storage.identity import Identity, require_same
 
-FILE = "cells.jsonl"
+CELLS_FILE = "cells.jsonl"
 
 
 class Store(LockedFolder):
@@ -25,7 +25,7 @@ class Store(LockedFolder):
 
     def __init__(self, directory: str | Path | None, identity: Callable[[], Identity]) -> None:
         super().__init__(directory)
-        self.file = None if self.folder is None else self.folder / FILE
+        self.file = None if self.folder is None else self.folder / CELLS_FILE
         #: The cells found in the file.
         self.cells: list[dict[str, Any]] = []
         self._identity = {} if directory is None else identity()

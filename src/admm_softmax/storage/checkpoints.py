@@ -14,7 +14,7 @@ from admm_softmax.storage.folders import LockedFolder
 from admm_softmax.storage.identity import Identity, require_same
 
 #: Of the files' content. A file of another format is refused.
-FORMAT = 1
+CHECKPOINT_FORMAT = 1
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class Checkpoints(LockedFolder):
     ) -> None:
         super().__init__(folder)
         self.every = every
-        self.identity = {} if folder is None else {"format": FORMAT, **identity()}
+        self.identity = {} if folder is None else {"format": CHECKPOINT_FORMAT, **identity()}
         self.has_warned = False
 
     def _open(self) -> None:

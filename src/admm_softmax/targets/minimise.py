@@ -11,14 +11,13 @@ import numpy as np
 from admm_softmax._arrays import Array
 from admm_softmax.design import Design
 from admm_softmax.kernels.targets import kernel_of
+from admm_softmax.kernels.thresholds import TARGET_COLUMNS
 from admm_softmax.problem import Problem
 from admm_softmax.solvers import Status
+from admm_softmax.solvers.line_search import C1
 from admm_softmax.targets.labels import Target, state_of
 from admm_softmax.targets.preconditioner import SharedInverse
 
-#: Columns of W that share a pass. More gain nothing: X is read once for all of them, and 256
-#: columns are 512 operations for each entry of X.
-MOST_COLUMNS = 256
 #: Rounds end, and targets that have converged make room for others, when fewer than this share
 #: of the columns is still moving.
 REFILLED_BELOW = 0.6
@@ -26,9 +25,11 @@ REFILLED_BELOW = 0.6
 STATE_BYTES = 4
 #: A pass leaves out targets that have converged when this share or less still moves.
 COMPACTED_BELOW = 0.8
+#: Pairs of steps and changes of the gradient that each target keeps.
 MEMORY = 10
-ARMIJO = 1e-4
-MOST_TRIALS = 20
+#: The most trials of a step. They are cheaper than a line search's: the pass is made for the other
+#: targets as well.
+MOST_BACKTRACKS = 20
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def minimise(
 
 def capacity_of(design: Design, width: int, memory: int | None) -> int:
     """How many targets share a pass."""
-    columns = MOST_COLUMNS
+    columns = TARGET_COLUMNS
     if memory is not None:
         columns = min(columns, memory // (STATE_BYTES * design.n_rows))
     return max(1, columns // width)
@@ -229,7 +230,7 @@ class Batch:
         self.curvature = np.where(good, curvature, self.curvature)
         self.steps = self.steps + good
         self.trials = np.where(good, 0, self.trials + 1)
-        spoilt = self.trials >= MOST_TRIALS
+        spoilt = self.trials >= MOST_BACKTRACKS
         has_pairs = self.inner.any(axis=0)
         # Rounding has spoilt the pairs: forget them and try once more.
         self.inner[:, spoilt & has_pairs] = 0.0
@@ -241,14 +242,14 @@ class Batch:
     def _is_good(self, objective: Array, gradient: Array) -> Any:
         """Whether a step lowers F enough (Armijo), or as far as rounding lets one see.
 
-        Close to the solution differences of F drown; there the slope at the end decides
-        (Hager and Zhang, 2005, SIAM J. Optim. 16, "approximate Wolfe").
+        Close to the solution differences of F are smaller than its rounding; there the slope at
+        the end decides (Hager and Zhang, 2005, SIAM J. Optim. 16, "approximate Wolfe").
         """
         slack = 10 * self.problem.design.rounding * np.abs(self.objective)
         with np.errstate(invalid="ignore"):
-            enough = objective <= self.objective + ARMIJO * self.length * self.slope
+            enough = objective <= self.objective + C1 * self.length * self.slope
             ends = self._dots(gradient, self.direction)
-            flat = (objective <= self.objective + slack) & (ends <= (2 * ARMIJO - 1) * self.slope)
+            flat = (objective <= self.objective + slack) & (ends <= (2 * C1 - 1) * self.slope)
             bend = objective - self.objective - self.length * self.slope
             good = (self.steps < 0) | enough | flat
             # The minimum of the parabola through both values and the slope.

@@ -9,12 +9,10 @@ import numpy as np
 from admm_softmax._arrays import Array
 from admm_softmax._parallel import blas_threads
 from admm_softmax.problem import Problem
+from admm_softmax.solvers.costs import LARGEST_EIGENPROBLEM
 from admm_softmax.solvers.least_squares.base import Breakdown
 from admm_softmax.solvers.least_squares.spectral import Spectral
 
-#: With more columns the eigendecomposition would take longer than what it saves: by count 10 d³
-#: operations, some ten seconds from here on, two minutes at 7,000. Chosen, not tuned.
-MOST_COLUMNS = 3000
 #: Eigenvalues below this share of the largest are raised to it.
 SMALLEST_SHARE = 1e-9
 
@@ -23,14 +21,14 @@ class SharedInverse:
     """(κₜ G + αₜ LᵀL)⁻¹ rₜ for many columns rₜ at once, G = X̃ᵀΩX̃ being shared.
 
     With TᵀGT and TᵀLᵀLT diagonal (`Spectral`) it is two products with T and a division. Where
-    G + LᵀL is singular, or d is more than `MOST_COLUMNS`, the diagonals of G and LᵀL take the
-    place of the matrices.
+    G + LᵀL is singular, or d is more than `LARGEST_EIGENPROBLEM`, the diagonals of G and LᵀL
+    take the place of the matrices.
     """
 
     def __init__(self, problem: Problem) -> None:
         self.T: Array | None = None
         try:
-            if problem.shape[0] > MOST_COLUMNS:
+            if problem.shape[0] > LARGEST_EIGENPROBLEM:
                 raise Breakdown("too many columns for an eigendecomposition")
             basis = Spectral().prepare(problem).basis
             self.T, self.gram, self.penalty = basis.T, basis.gram, basis.penalty

@@ -83,7 +83,8 @@ class Cluster:
         """One task per partition, sent to the scheduler in one message."""
         # What the caller has in memory is meant to be kept in the graph: no warning of its size.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-            # Words of letters are a kind of task to Dask, which keeps their durations apart.
+            # Dask predicts a task's duration from its kind: the part of the key up to the first
+            # word that is not of letters alone. So functions have kinds of their own.
             name = f"softmax-{function.__name__.replace('_', '-')}"
             futures: list[Future] = self.client.map(
                 function, *[list(a) for a in arguments], key=name, pure=False, **shared

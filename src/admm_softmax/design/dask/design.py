@@ -23,7 +23,7 @@ from admm_softmax.design.sparse import SparseDesign
 from admm_softmax.kernels.row_kernel import Sums
 
 #: Mini-batches that are on their way while one is used.
-AHEAD = 4
+BATCHES_AHEAD = 4
 
 #: For each partition that takes part in a batch, where its share of a random order begins and ends.
 Plan: TypeAlias = list[tuple[int, tuple[int, int]]]
@@ -193,7 +193,7 @@ class DaskDesign(PlacedRows):
         )
         plans = _dealt(counts, count, random)
         send = partial(self._batch, orders, rows)
-        waiting = deque((plan, send(plan)) for plan in islice(plans, AHEAD))
+        waiting = deque((plan, send(plan)) for plan in islice(plans, BATCHES_AHEAD))
         while waiting:
             plan, futures = waiting.popleft()
             yield self._sample(self._received(futures, send, plan, weights, rows))

@@ -157,7 +157,7 @@ def fold(part: RowBlockDesign, arrays: list[Any], order: Order) -> tuple[Any, ..
 
 
 def fold_sums(part: RowBlockDesign, arrays: list[Any], order: Order) -> Any:
-    """The same for kernels without new rows: what is to be added up."""
+    """As `fold`, for kernels without new rows: only products and sums."""
     return fold(part, arrays, order)[0]
 
 
@@ -181,7 +181,7 @@ def gram(part: RowBlockDesign, weights: Array, dtype: Any, share: int) -> Array:
 
 
 def column_squares(part: RowBlockDesign, weights: Array, share: int) -> Array:
-    """Its diagonal."""
+    """The diagonal of the Gram matrix of a partition."""
     with _threads(share):
         return part.column_squares(part.place(weights))
 

@@ -11,7 +11,7 @@ LOG2_E = 1.4426950408889634
 #: log 2 in two parts; the first has 32 bits, so that k times it is exact.
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 #: Below this the result, 1e-307, stands for all smaller ones.
-SMALLEST = -707.0
+SMALLEST_EXPONENT = -707.0
 #: Adding it rounds a double to an integer, and leaves that in its last bits: so no conversion
 #: is needed, which has no vector form before AVX-512.
 ROUNDER = 6755399441055744.0  # 1.5 · 2⁵²
@@ -24,7 +24,7 @@ def exp_of_nonpositive(x: Any) -> Any:
     x = k log 2 + r with |r| ≤ log 2 / 2; eʳ by the polynomial of degree 11 that meets it
     at the 12 Chebyshev points there, to 2e-17; 2ᵏ is written into the exponent's bits.
     """
-    x = larger(x, SMALLEST)
+    x = larger(x, SMALLEST_EXPONENT)
     rounded = x * LOG2_E + ROUNDER
     k = rounded - ROUNDER
     r = (x - k * LN2_HIGH) - k * LN2_LOW

@@ -9,11 +9,8 @@ import numpy as np
 from numba import from_dtype, types
 
 from admm_softmax.kernels.compiled.jit import ready, separate, specialised
-from admm_softmax.kernels.compiled.target import VECTOR_BYTES
+from admm_softmax.kernels.compiled.lanes import LANES
 from admm_softmax.kernels.compiled.tiles import GATHERED, gather_tile
-
-#: Columns in a vector of doubles.
-LANES = VECTOR_BYTES // 8
 
 #: Stand for functions of one precision in the templates below; `specialised` puts them in.
 multiply: Any = None

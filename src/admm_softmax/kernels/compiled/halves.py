@@ -68,8 +68,8 @@ def _shifted(half: Any) -> Any:
 
 
 moved = compiled(_moved, set())
-#: One entry, from its bits.
-ENTRIES = {
+#: The functions that widen one entry, given its bits.
+WIDENED_ENTRY = {
     "float16": _converted if CONVERTS_HALVES else moved,
     "bfloat16": compiled(_shifted, set()),
 }
@@ -79,7 +79,7 @@ widened: Any = None
 
 @separate(types.void(types.uint16[::1], types.float32[::1]), fastmath=set())
 def _widen(halves: Any, out: Any) -> None:
-    """All of them, one after the other."""
+    """out = the float32 of all float16 bits in `halves`."""
     for i in range(len(halves)):
         out[i] = moved(halves[i])
 
@@ -105,7 +105,7 @@ def packing(half: str) -> Any:
     """`_pack_halves` for "float16" or "bfloat16"."""
     I = types.intp  # noqa: E741
     signature = types.void(I, I, I, I, I, I, types.float32[:, ::1])
-    copy = with_globals(_pack_halves, half, widened=ENTRIES[half])
+    copy = with_globals(_pack_halves, half, widened=WIDENED_ENTRY[half])
     return separate(signature, fastmath=set(), name=f"_pack.{half}")(copy)
 
 

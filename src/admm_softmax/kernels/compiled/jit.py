@@ -25,14 +25,15 @@ FAST = {"nsz", "arcp", "contract", "reassoc"}
 STRICT = {"contract"}
 
 
-#: For functions that Python never calls: what would take its arrays apart is left out.
+#: For functions that Python never calls: without the wrappers that convert its objects.
 INTERNAL = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
 class _CompileTime(event.TimingListener):  # type: ignore[misc]
     """Adds up what Numba spends compiling; loading from its cache does not count.
 
-    The first time, says so to whoever wants to know: nothing else shows for seconds.
+    The first compilation is announced where `compile_clock.announces()`: it takes seconds, in
+    which nothing else is shown.
     """
 
     is_announced = False
@@ -271,7 +272,7 @@ def use_wide_vectors(typing: Any) -> Any:
     """Let LLVM use registers of 512 bits in this function, which it avoids by itself."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        # llvmlite knows the attributes of a closed list; this one is of the open kind.
+        # llvmlite's own `add` refuses attributes that it does not list, as this one.
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         return context.get_dummy_value()
 

@@ -29,7 +29,7 @@ from admm_softmax.kernels.compiled.target import VECTOR_BYTES
 #: Doubles in a vector register.
 LANES = VECTOR_BYTES // 8
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
-_INT32 = ir.IntType(32)
+INT32 = ir.IntType(32)
 
 
 class _Lanes(types.Type):
@@ -51,8 +51,8 @@ def _spread(builder: Any, value: Any) -> Any:
     if value.type == _VECTOR:
         return value
     nothing = ir.Constant(_VECTOR, ir.Undefined)
-    first = builder.insert_element(nothing, value, ir.Constant(_INT32, 0))
-    pattern = ir.Constant(ir.VectorType(_INT32, LANES), [0] * LANES)
+    first = builder.insert_element(nothing, value, ir.Constant(INT32, 0))
+    pattern = ir.Constant(ir.VectorType(INT32, LANES), [0] * LANES)
     return builder.shuffle_vector(first, nothing, pattern)
 
 
@@ -146,9 +146,9 @@ def sum_lanes(typing: Any, x: Any) -> Any:
     """The sum of the lanes, from the first to the last."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        total = builder.extract_element(arguments[0], ir.Constant(_INT32, 0))
+        total = builder.extract_element(arguments[0], ir.Constant(INT32, 0))
         for i in range(1, LANES):
-            lane = builder.extract_element(arguments[0], ir.Constant(_INT32, i))
+            lane = builder.extract_element(arguments[0], ir.Constant(INT32, i))
             total = builder.fadd(total, lane)
         return total
 

@@ -28,7 +28,7 @@ class Tiles(NamedTuple):
 #: 4 rows × 3 classes runs at 84 to 90 GFLOP/s and at 43 on 50 columns, where 2 × 6 ran at 30;
 #: the tile of Xᵀ R at 91 to 96; BLAS's best is 92. Of those for 32 registers 4 × 5 was measured on
 #: an AVX-512 Xeon; the tile of Xᵀ R was chosen by counting loads and has not run on such a CPU.
-SHAPES = {
+TILE_SHAPES = {
     16: Tiles(rows=4, classes=3, vectors=4, columns=3),
     32: Tiles(rows=4, classes=5, vectors=4, columns=5),
 }
@@ -89,6 +89,6 @@ _TARGET = _numba_target()
 #: Bytes in a vector register.
 VECTOR_BYTES = vector_bytes(*_TARGET)
 #: The shapes of the tiles.
-TILES = SHAPES[vector_registers(_TARGET[0], VECTOR_BYTES)]
+TILES = TILE_SHAPES[vector_registers(_TARGET[0], VECTOR_BYTES)]
 #: Whether float16 becomes float32 by an instruction.
 CONVERTS_HALVES = converts_halves(*_TARGET)

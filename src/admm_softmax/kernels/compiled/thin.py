@@ -23,6 +23,7 @@ from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store_as, s
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
 from admm_softmax.kernels.compiled.tiles import (
     LINE,
+    I,
     address_of,
     copy_panel,
     fetch_ahead,
@@ -46,14 +47,12 @@ ROWS_AHEAD = 2 * TILES.rows
 NARROW_BYTES = 1024
 
 #: Bytes of a row of X in a tile of the transposed product.
-PANEL_BYTES = TILES.vectors * VECTOR_BYTES
-
-I = types.intp  # noqa: E741
+TILE_ROW_BYTES = TILES.vectors * VECTOR_BYTES
 
 
 def panel(itemsize: int) -> int:
     """Columns of X in a tile of the transposed product."""
-    return PANEL_BYTES // itemsize
+    return TILE_ROW_BYTES // itemsize
 
 
 def whole_columns(d: int, itemsize: int) -> int:

@@ -1,9 +1,9 @@
 """Register tiles of the products X W, Xᵀ R and sparse rows times M, written as LLVM vectors.
 
-BLAS is made for fat matrices; with ten columns it leaves four fifths of the machine idle. The
-dense tiles keep a few rows × a few classes in registers, so that both products run at the
-speed at which X arrives. A compiler left to itself finds neither the tile nor the full width
-of the registers, hence the explicit vectors.
+BLAS is made for products with many columns; with ten it leaves four fifths of the machine idle.
+The dense tiles keep a few rows × a few classes in registers, so that both products run at the
+speed at which X is read from memory. A compiler left to itself finds neither the tile nor the
+full width of the registers, hence the explicit vectors.
 
 X is given by the address of its first entry and the bytes between its rows. Whole vectors are
 read, wherever they begin: `thin` copies columns that do not fill one.
@@ -20,9 +20,9 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
+from admm_softmax.kernels.compiled.lanes import INT32
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
 
-_INT32 = ir.IntType(32)
 _DOUBLE = ir.DoubleType()
 _BYTES = ir.IntType(8).as_pointer()
 _FOUR_DOUBLES = ir.VectorType(_DOUBLE, 4)
@@ -76,9 +76,9 @@ class _Emitter:
     def fetch(self, base: Any, ahead: Any, n_bytes: int) -> None:
         """Ask for the cache lines that begin so far ahead, which need not exist."""
         base = self.builder.gep(self.builder.bitcast(base, _BYTES), [ahead])
-        kind = ir.FunctionType(ir.VoidType(), [_BYTES, _INT32, _INT32, _INT32])
+        kind = ir.FunctionType(ir.VoidType(), [_BYTES, INT32, INT32, INT32])
         function = self.builder.module.declare_intrinsic("llvm.prefetch", (_BYTES,), kind)
-        numbers = [ir.Constant(_INT32, number) for number in (0, 3, 1)]  # to read, near, data
+        numbers = [ir.Constant(INT32, number) for number in (0, 3, 1)]  # to read, near, data
         for place in range(0, n_bytes, LINE):
             line = self.builder.gep(base, [self.number(place)])
             self.builder.call(function, [line, *numbers])
@@ -90,8 +90,8 @@ class _Emitter:
     def spread(self, scalar: Any) -> Any:
         """The same scalar in every lane."""
         nothing = ir.Constant(self.vector, ir.Undefined)
-        first = self.builder.insert_element(nothing, scalar, ir.Constant(_INT32, 0))
-        pattern = ir.Constant(ir.VectorType(_INT32, self.lanes), [0] * self.lanes)
+        first = self.builder.insert_element(nothing, scalar, ir.Constant(INT32, 0))
+        pattern = ir.Constant(ir.VectorType(INT32, self.lanes), [0] * self.lanes)
         return self.builder.shuffle_vector(first, nothing, pattern)
 
     def widened(self, value: Any, kind: Any) -> Any:
@@ -108,7 +108,7 @@ class _Emitter:
 
     def shuffled(self, x: Any, y: Any, places: list[int]) -> Any:
         """The entries of [x, y] at these places."""
-        pattern = ir.Constant(ir.VectorType(_INT32, len(places)), places)
+        pattern = ir.Constant(ir.VectorType(INT32, len(places)), places)
         return self.builder.shuffle_vector(x, y, pattern)
 
     def sums_of_lanes(self, vectors: list[Any]) -> Any:

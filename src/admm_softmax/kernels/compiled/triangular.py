@@ -1,4 +1,4 @@
-"""L Lᵀ W = B for few columns of B: each thread reads the triangle once, as fast as it arrives.
+"""L Lᵀ W = B for few columns of B: each thread reads the triangle once.
 
 The rows of L are taken in panels. Left of a panel's diagonal block stand thin products,
 L[J, :J] Y on the way down and L[J, :J]ᵀ W_J on the way up; the block itself is small and
@@ -22,7 +22,7 @@ from admm_softmax.kernels.compiled.tiles import address_of
 #: Rows in a panel: a multiple of the columns in a tile, whatever the vectors and the precision.
 PANEL = 64
 #: Columns that one thread takes: half of them, within these bounds.
-FEWEST, MOST = 5, 64
+LEAST_COLUMNS, MOST_COLUMNS = 5, 64
 
 #: Stand for functions of one precision in the templates below; `specialised` puts them in.
 product: Any = None
@@ -36,7 +36,7 @@ def solve(L: Any, B: Array) -> Array:
     L = plain(L, L.dtype)
     down, up = _steps(L.dtype)
     W = np.empty((d, K))
-    size = int(np.clip(-(-K // 2), FEWEST, MOST))
+    size = int(np.clip(-(-K // 2), LEAST_COLUMNS, MOST_COLUMNS))
 
     def work(first: int) -> None:
         columns = slice(first, first + size)

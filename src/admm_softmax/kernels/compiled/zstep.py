@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from admm_softmax._arrays import EPS
 from admm_softmax.kernels.compiled.exponential import exp_of_nonpositive
 from admm_softmax.kernels.compiled.jit import compiled, separate, use_wide_vectors
 from admm_softmax.kernels.compiled.lanes import LANES, larger, load, spread, store
-from admm_softmax.kernels.zstep import EPS, NEWTON_STEPS, ROOT_STEPS
+from admm_softmax.kernels.zstep import MOST_NEWTON_STEPS, MOST_ROOT_STEPS
 
 DONE, MOVING, HARD = 0.0, 1.0, 2.0
 
@@ -103,7 +104,7 @@ def _newton_tile(  # noqa: PLR0912  (many short loops, each a vector's)
     for k in range(K):
         for t in range(T):
             v_size[t] = max(v_size[t], abs(V[k, t]))
-    for step in range(NEWTON_STEPS + 1):
+    for step in range(MOST_NEWTON_STEPS + 1):
         if step > 0 or not P_is_current:
             exponentials(Z, P, top, total, inverse)
         else:
@@ -128,7 +129,7 @@ def _newton_tile(  # noqa: PLR0912  (many short loops, each a vector's)
                     status[t] = HARD
                     for k in range(K):
                         Z[k, t] = Z_old[k, t]
-                elif step == NEWTON_STEPS:
+                elif step == MOST_NEWTON_STEPS:
                     status[t] = HARD
                 else:
                     size_old[t] = size[t]
@@ -181,7 +182,7 @@ def _from_scalar_equation(V: Any, C: Any, rho: float, t: int, Z: Any) -> None:
     for k in range(K):
         lam = max(lam, V[k, t] + C[k, t] / rho)
     lam -= 1.0 / rho
-    for _ in range(ROOT_STEPS):
+    for _ in range(MOST_ROOT_STEPS):
         total, slope = 0.0, 0.0
         for k in range(K):
             w = wright_omega(V[k, t] + C[k, t] / rho - (lam + log_rho))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from admm_softmax._arrays import Array
 from admm_softmax.problem import Problem
+from admm_softmax.solvers.costs import LARGEST_FACTOR, TYPICAL_ITERATIONS
 from admm_softmax.solvers.least_squares.base import Breakdown, Solution, Strategy, WStep
 from admm_softmax.solvers.least_squares.cholesky import Cholesky, Precision
 from admm_softmax.solvers.least_squares.pcg import PCG
@@ -14,11 +15,6 @@ from admm_softmax.solvers.least_squares.qr import QR
 from admm_softmax.solvers.least_squares.woodbury import Woodbury
 
 logger = logging.getLogger("admm_softmax")
-
-#: The largest matrix to factorise: two of them take 3.6 GB.
-LARGEST_FACTOR = 15_000
-#: The number of iterations assumed when comparing costs of set-up and iterations.
-TYPICAL_ITERATIONS = 100
 
 
 @dataclass(frozen=True)

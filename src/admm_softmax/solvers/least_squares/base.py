@@ -12,8 +12,6 @@ from scipy.sparse.linalg import splu
 from admm_softmax._arrays import Array
 from admm_softmax.problem import Problem
 
-EPS = float(np.finfo(np.float64).eps)
-
 
 class Breakdown(np.linalg.LinAlgError):
     """A factorisation failed, or would lose every digit. The message says which and why."""

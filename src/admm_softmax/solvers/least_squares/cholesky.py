@@ -10,11 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_solve, lapack
 
-from admm_softmax._arrays import Array
+from admm_softmax._arrays import EPS, Array
 from admm_softmax._parallel import blas_threads
 from admm_softmax.kernels.thresholds import repays_compiling
 from admm_softmax.problem import Problem
-from admm_softmax.solvers.least_squares.base import EPS, Breakdown, Solution
+from admm_softmax.solvers.least_squares.base import Breakdown, Solution
 
 Precision: TypeAlias = Literal["auto", "single", "double"]
 

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular, svd
 
-from admm_softmax._arrays import Array
+from admm_softmax._arrays import EPS, Array
 from admm_softmax.problem import Problem
-from admm_softmax.solvers.least_squares.base import EPS, Solution, sparse_inverse
+from admm_softmax.solvers.least_squares.base import Solution, sparse_inverse
 
 #: A sketch may miss eigenvalues up to this fraction of the largest.
 UNKNOWN = 1e-8
@@ -76,8 +76,8 @@ class PCGStep:
         The Gram matrix scaled by E = diag(G)^(−1/2) is ≈ U(Λ − λ_r)Uᵀ + λ_r I, or I without
         a sketch; so Δ = ρ λ_r diag(G) + α LᵀL, a sparse matrix.
         """
-        # A sketch that exhausts the spectrum has λ_r ≈ 0: beyond it nothing is known, and a
-        # preconditioner must not claim that nothing is there.
+        # Where the sketch has all of the spectrum, λ_r ≈ 0 up to its error. The eigenvalues that
+        # it missed are unknown, and must not be taken for zero.
         rest = (
             max(float(self.values[-1]), UNKNOWN * float(self.values[0]), EPS)
             if len(self.values)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack, qr, solve_triangular
 
-from admm_softmax._arrays import Array
+from admm_softmax._arrays import EPS, Array
 from admm_softmax._parallel import blas_threads
 from admm_softmax.problem import Problem
-from admm_softmax.solvers.least_squares.base import EPS, Solution
+from admm_softmax.solvers.least_squares.base import Solution
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from admm_softmax.solvers.least_squares.base import Solution, Strategy, WStep
 from admm_softmax.solvers.scheduler import Scheduler
 
 #: Ratios that agree to this many digits are the same.
-DIGITS = 9
+RATIO_DIGITS = 9
 
 
 class SharedFactors:
@@ -56,7 +56,7 @@ class SharedFactors:
         """The factor for about this τ, computed if it is not stored; Breakdown if it cannot be."""
         if self.spacing > 1.0 and ratio > 0.0:
             ratio = float(self.spacing ** round(log(ratio, self.spacing)))
-        ratio = float(f"{ratio:.{DIGITS}e}")
+        ratio = float(f"{ratio:.{RATIO_DIGITS}e}")
         if ratio not in self.factors:
             while len(self.factors) >= self.held:
                 self.factors.popitem(last=False)

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 
 from admm_softmax._arrays import Array
-from admm_softmax._cpu import measured
 from admm_softmax._parallel import blas_threads, ordered_map
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.least_squares.base import Breakdown, Solution
@@ -22,16 +21,6 @@ from admm_softmax.solvers.least_squares.cholesky import (
 
 #: Parts of the rows in a product, whatever the number of threads.
 PARTS = 8
-
-
-def cost(d: int) -> float:
-    """What the decomposition costs, in Cholesky factorisations of the same size.
-
-    Measured with AVX-512: 6, 7, 17 and 39 for d = 500, 1,000, 2,000 and 4,000. Half of it is
-    bound by memory, so that the ratio grows as matrices outgrow the cache. On Zen 3: 32, 28,
-    34 and 33.
-    """
-    return measured(wide=max(6.0, d / 110), narrow=32.0)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,42 @@
+"""What factorisations and passes cost: the constants behind the choices of solvers by size.
+
+They are compared with each other: a Gram matrix that is made must also be factorised, and pays
+by the passes that it saves. The CPUs are those of `measured`.
+"""
+
+from __future__ import annotations
+
+from admm_softmax._cpu import measured
+
+#: The largest matrix to factorise: two of them, in double precision, take 3.6 GB.
+LARGEST_FACTOR = 15_000
+#: The largest matrix to diagonalise for many targets. An eigendecomposition takes 10 d³ operations:
+#: by count some ten seconds at this size, two minutes at 7,000. Chosen, not tuned.
+LARGEST_EIGENPROBLEM = 3_000
+#: Rows of a sample whose Gram matrix is good enough to precondition with: this many, or d if that
+#: is more; twice as many if tol ≤ TIGHT, which takes many iterations.
+SAMPLED_ROWS, TIGHT = 5_000, 1e-5
+#: Passes that preconditioning by a Gram matrix saves, per digit of tol beyond the second.
+PASSES_PER_DIGIT = 40.0
+#: How much slower an operation is in a thin product than in a Gram matrix. Over 40,000 × 7,057
+#: with ten classes the Xeon makes 2.5e11 of a Gram matrix's in a second and 1.05e11 of a pass's,
+#: Zen 3 1.4e11 and 0.9e11.
+THIN = measured(wide=2.5, narrow=1.5)
+#: With this many times more columns than rows, the problem is solved in the rows' space.
+WIDE = 2
+#: Iterations of ADMM assumed when comparing costs of set-up and iterations.
+TYPICAL_ITERATIONS = 100
+#: A step of Newton's method with so many operations takes about as long as two passes take in
+#: calls alone. On one thread of an EPYC (Zen 3) a step of 4e6 took 0.77 ms, one of 2e6 0.34 ms,
+#: and a pass over a few hundred rows 0.25 to 0.45 ms.
+NEWTON_OPERATIONS = 4e6
+
+
+def eigenproblem_cost(d: int) -> float:
+    """What an eigendecomposition costs, in Cholesky factorisations of the same size.
+
+    Measured with AVX-512: 6, 7, 17 and 39 for d = 500, 1,000, 2,000 and 4,000. Half of it is
+    bound by memory, so that the ratio grows as matrices outgrow the cache. On Zen 3: 32, 28,
+    34 and 33.
+    """
+    return measured(wide=max(6.0, d / 110), narrow=32.0)
