@@ -11,7 +11,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 from admm_softmax.kernels import rows
-from admm_softmax.kernels.compiled import exponential, jit, lanes
+from admm_softmax.kernels.compiled import elementary, jit, lanes
 from admm_softmax.kernels.compiled import rows as twins
 from admm_softmax.kernels.row_kernel import RowKernel
 from admm_softmax.kernels.zstep import zstep
@@ -37,7 +37,9 @@ STAND_INS = {
     "sum_lanes": np.sum,
     "where_above": lambda x, y, a, b: np.where(x > y, a, b),
     "where_equal": lambda x, y, a, b: np.where(x == y, a, b),
-    "power_of_two": lambda rounded: np.exp2(rounded - exponential.ROUNDER),
+    "power_of_two": lambda rounded: np.exp2(rounded - elementary.ROUNDER),
+    "mantissa_of": lambda x: 2.0 * np.frexp(x)[0],
+    "exponent_of": lambda x: np.frexp(x)[1] - 1.0,
     "use_wide_vectors": lambda: None,
     "keep_small": lambda: None,
 }

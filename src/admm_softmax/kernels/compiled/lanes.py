@@ -10,6 +10,7 @@ gives up when there are many of them.
     x + y, x - y, x * y, x / y   lane by lane; either may be a number
     larger(x, y)          the larger one; x where it is NaN
     where_equal(x, y, a, b), where_above(x, y, a, b)     a where x = y, or x > y; b elsewhere
+    power_of_two(x), mantissa_of(x), exponent_of(x)      parts of a double; also of numbers
     sum_lanes(x)
 """
 
@@ -22,7 +23,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.datamodel import models
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, register_model
+from numba.extending import intrinsic, lower_builtin, register_jitable, register_model
 
 from admm_softmax.kernels.compiled.target import VECTOR_BYTES
 
@@ -156,15 +157,19 @@ def sum_lanes(typing: Any, x: Any) -> Any:
 
 
 def _choice(comparison: str) -> Any:
-    """An intrinsic that chooses lane by lane between its third and fourth arguments."""
+    """An intrinsic that chooses between its third and fourth arguments, lane by lane."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def choose(typing: Any, x: Any, y: Any, a: Any, b: Any) -> Any:
+        kinds = _kinds(x, y, a, b)
+
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            x, y, a, b = (_spread(builder, value) for value in arguments)
+            if LANES_TYPE in kinds:
+                arguments = [_spread(builder, value) for value in arguments]
+            x, y, a, b = arguments
             return builder.select(builder.fcmp_ordered(comparison, x, y), a, b)
 
-        return LANES_TYPE(*_kinds(x, y, a, b)), emit
+        return (LANES_TYPE if LANES_TYPE in kinds else types.float64)(*kinds), emit
 
     return choose
 
@@ -190,19 +195,48 @@ def larger(typing: Any, x: Any, y: Any) -> Any:
     return (LANES_TYPE if LANES_TYPE in kinds else types.float64)(*kinds), emit
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def power_of_two(typing: Any, rounded: Any) -> Any:
-    """2ᵏ, for k in the last bits of a double: moved to where the exponent is."""
+def _of_bits(emit: Any) -> Any:
+    """An intrinsic on the bits of a double or of lanes: emit(builder, bits, number) returns bits.
 
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = arguments[0].type
-        whole: Any = ir.IntType(64)
-        bias, shift = ir.Constant(whole, 1023), ir.Constant(whole, 52)
-        if kind == _VECTOR:
-            whole = ir.VectorType(whole, LANES)
-            bias, shift = (ir.Constant(whole, [n] * LANES) for n in (1023, 52))
-        bits = builder.add(builder.bitcast(arguments[0], whole), bias)
-        return builder.bitcast(builder.shl(bits, shift), kind)
+    `number` makes a constant for every lane.
+    """
 
-    [kind] = _kinds(rounded)
-    return kind(kind), emit
+    def function(typing: Any, x: Any) -> Any:
+        def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kind, whole = arguments[0].type, ir.IntType(64)
+            if kind == _VECTOR:
+                vector = ir.VectorType(whole, LANES)
+                found = emit(
+                    builder,
+                    builder.bitcast(arguments[0], vector),
+                    lambda n: ir.Constant(vector, [n] * LANES),
+                )
+            else:
+                found = emit(
+                    builder, builder.bitcast(arguments[0], whole), lambda n: ir.Constant(whole, n)
+                )
+            return builder.bitcast(found, kind)
+
+        [kind] = _kinds(x)
+        return kind(kind), lower
+
+    return intrinsic(function)
+
+
+#: 2ᵏ, for k in the last bits of a double: moved to where the exponent is.
+power_of_two = _of_bits(lambda b, bits, n: b.shl(b.add(bits, n(1023)), n(52)))
+
+#: The bits of 1 and of 2⁵², and those of a double that hold neither sign nor exponent.
+_ONE, _TWO_52, _FRACTION = 0x3FF << 52, 0x433 << 52, (1 << 52) - 1
+
+#: m with x = 2ᵏ m and 1 ≤ m < 2, for positive x.
+mantissa_of = _of_bits(lambda b, bits, n: b.or_(b.and_(bits, n(_FRACTION)), n(_ONE)))
+
+#: k + 1023 + 2⁵², with k as there: written into the last bits of 2⁵².
+_raised_exponent_of = _of_bits(lambda b, bits, n: b.or_(b.lshr(bits, n(52)), n(_TWO_52)))
+
+
+@register_jitable  # type: ignore[untyped-decorator]
+def exponent_of(x: Any) -> Any:
+    """k with x = 2ᵏ m and 1 ≤ m < 2, for positive x. Conversions of integers need AVX-512."""
+    return _raised_exponent_of(x) - (4503599627370496.0 + 1023.0)

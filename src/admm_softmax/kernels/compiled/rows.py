@@ -20,12 +20,12 @@ result is not looked at.
 
 from __future__ import annotations
 
-from math import log
 from typing import Any
 
 from numba import types
 
 from admm_softmax.kernels import rows as declared
+from admm_softmax.kernels.compiled.elementary import log_of_at_least_one
 from admm_softmax.kernels.compiled.jit import compiled, separate
 from admm_softmax.kernels.compiled.lanes import (
     LANES,
@@ -35,6 +35,7 @@ from admm_softmax.kernels.compiled.lanes import (
     store,
     sum_lanes,
     where_above,
+    where_equal,
 )
 from admm_softmax.kernels.compiled.zstep import (
     MATRIX,
@@ -248,7 +249,6 @@ def _softmax_and_loss(S: Any, C: Any, w: Any, P: Any, lane: Any, sums: Any) -> N
     Adds Σ w (logsumexp(s) − c·s) and Σ w [the largest score is at the largest label].
     """
     K, T = S.shape
-    of_label, best, truth = lane[3], lane[4], lane[TRUTH]
     for t in range(0, T, LANES):
         top, first = load(S, 0, t), spread(0.0)
         product = top * load(C, 0, t)
@@ -261,10 +261,12 @@ def _softmax_and_loss(S: Any, C: Any, w: Any, P: Any, lane: Any, sums: Any) -> N
         store(product, lane, 3, t)
         store(first, lane, 4, t)
     exponentials_below(S, P, lane[0], lane[1], lane[2])
-    loss, accuracy = 0.0, 0.0
-    for t in range(T):
-        if w[t] != 0.0:
-            loss += w[t] * (log(lane[1, t]) + lane[0, t] - of_label[t])
-            accuracy += w[t] * (best[t] == truth[t])
-    sums[LOSS] += loss
-    sums[ACCURACY] += accuracy
+    loss, hits = spread(0.0), spread(0.0)
+    for t in range(0, T, LANES):
+        weight = load(w, 0, t)
+        value = log_of_at_least_one(load(lane, 1, t)) + load(lane, 0, t) - load(lane, 3, t)
+        # A row without weight may hold anything.
+        loss = loss + where_equal(weight, 0.0, 0.0, weight * value)
+        hits = hits + where_equal(load(lane, 4, t), load(lane, TRUTH, t), weight, 0.0)
+    sums[LOSS] += sum_lanes(loss)
+    sums[ACCURACY] += sum_lanes(hits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log
 from typing import Any
 
-from admm_softmax.kernels.compiled.exponential import exp_of_nonpositive
+from admm_softmax.kernels.compiled.elementary import exp_of_nonpositive
 from admm_softmax.kernels.compiled.jit import compiled, separate, use_wide_vectors
 from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store, sum_lanes, where_above
 from admm_softmax.kernels.compiled.rows import TWIN

@@ -14,7 +14,7 @@ import numpy as np
 from numba import types
 
 from admm_softmax._arrays import EPS
-from admm_softmax.kernels.compiled.exponential import exp_of_nonpositive
+from admm_softmax.kernels.compiled.elementary import exp_of_nonpositive
 from admm_softmax.kernels.compiled.jit import compiled, separate, use_wide_vectors
 from admm_softmax.kernels.compiled.lanes import LANES, larger, load, spread, store
 from admm_softmax.kernels.zstep import MOST_NEWTON_STEPS, MOST_ROOT_STEPS
