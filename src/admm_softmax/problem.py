@@ -319,6 +319,10 @@ def _placed_weights(design: Design, sample_weight: Any) -> tuple[Rows, float]:
         given = design.place(sample_weight, "sample_weight")
         sample_weight = design.map_rows(lambda s: check_weight_entries(s, "sample_weight"), given)
         check_total_weight(design.total(sample_weight), design.n_rows, "sample_weight")
+    elif design.rows_stay and sample_weight is None:
+        sample_weight = design.map_rows(
+            lambda a: np.full_like(a, 1.0, dtype=np.float64, shape=len(a)), design.zeros(1)
+        )
     if not isinstance(sample_weight, Rows):
         s = check_weights(sample_weight, design.n_rows)
         total = float(s.sum())

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from copy import copy
 from functools import partial
-from typing import Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from admm_softmax.kernels.row_kernel import RowKernel
 from admm_softmax.kernels.rows import hand_over, predict
 from admm_softmax.storage.identity import Digest
 
+if TYPE_CHECKING:
+    from admm_softmax.design.blocks import RowBlockDesign
+
 #: The most columns of W, over all requests, that share one read; more would gain nothing.
 MOST_COLUMNS = 200
 
@@ -25,10 +28,11 @@ MOST_COLUMNS = 200
 class Sample(NamedTuple):
     """Some rows as a design, with handles to the row arrays asked for.
 
-    The design is in memory, but where the rows stay on a device (`Design.rows_stay`).
+    The design is in memory. Where rows stay on their device (`Design.rows_stay`) it is there, and
+    has no blocks of NumPy arrays.
     """
 
-    design: Any
+    design: RowBlockDesign
     rows: tuple[Rows, ...]
 
 

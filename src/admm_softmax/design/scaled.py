@@ -189,7 +189,8 @@ class ScaledDesign(Design):
 
     def _multiplied(self, sample: Sample) -> Sample:
         if self.rows_stay:
-            return Sample(self.matching(sample.design), sample.rows)
+            there: Any = self.matching(sample.design)
+            return Sample(there, sample.rows)
         X = sample.design.block(slice(0, sample.design.n_rows))
         s = self.scale[: self.shape[1]].astype(X.dtype)
         X = sp.csr_array(X @ sp.diags_array(s)) if sp.issparse(X) else X * s

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from admm_softmax.design import Design, PartitionedDesign, StreamedDesign, as_design
 from admm_softmax.estimators.inputs import opened
 from admm_softmax.estimators.labels import as_array
+from admm_softmax.exchange.torch import read as read_tensors
 from admm_softmax.sources import RowBlocks
 
 Normalize = Literal["none", "l2", "standardize"]
@@ -63,7 +64,7 @@ def _loaded(given: Any) -> Any:
     if path.suffix == ".npz":
         return _only(dict(np.load(path)), path)
     if path.suffix in (".pt", ".pth"):
-        found = _torch_file(path)
+        found = read_tensors(path)
         return _only(found, path) if isinstance(found, dict) else found
     return given
 
@@ -79,7 +80,7 @@ def _both(path: Path) -> tuple[Any, Any]:
     if path.suffix == ".npz":
         found: Any = dict(np.load(path))
     elif path.suffix in (".pt", ".pth"):
-        found = _torch_file(path)
+        found = read_tensors(path)
     else:
         raise ValueError(f"{path} must be .npz or .pt to hold features and labels")
     if isinstance(found, tuple | list) and len(found) == 2:
@@ -90,16 +91,6 @@ def _both(path: Path) -> tuple[Any, Any]:
             f"{path} must hold one of {FEATURES} and one of {LABELS}, got {sorted(found)}"
         )
     return found[names[0][0]], found[names[1][0]]
-
-
-def _torch_file(path: Path) -> Any:
-    try:
-        import torch  # noqa: PLC0415
-    except ImportError as error:
-        raise ImportError(
-            f"reading {path} needs torch: pip install 'admm-softmax[torch]'"
-        ) from error
-    return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def _unit_rows(design: Design) -> Design:

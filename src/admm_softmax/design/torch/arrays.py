@@ -42,6 +42,12 @@ def numpy_type(dtype: Any) -> Any:
     return _TO_NUMPY[dtype]
 
 
+def to_device(array: Any, kind: Any, device: Any) -> Any:
+    """An array of this machine as a tensor; converted here, as the device may not have its type."""
+    made = np.ascontiguousarray(array, dtype=numpy_type(kind))
+    return torch.as_tensor(made if made.flags.writeable else made.copy()).to(device)
+
+
 class DeviceArray(NDArrayOperatorsMixin):
     """A tensor with the methods and functions of a NumPy array that row functions use.
 
@@ -167,8 +173,7 @@ class DeviceArray(NDArrayOperatorsMixin):
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, np.ndarray):
-            kind = torch_type(value.dtype, self.double)
-            return torch.as_tensor(np.ascontiguousarray(value), dtype=kind).to(self.tensor.device)
+            return to_device(value, torch_type(value.dtype, self.double), self.tensor.device)
         if isinstance(value, bool | int | float):
             kind = self._floating() if isinstance(value, float) else self._whole(value)
             return torch.as_tensor(value, dtype=kind, device=self.tensor.device)

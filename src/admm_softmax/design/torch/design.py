@@ -13,7 +13,7 @@ from admm_softmax.design.base import Sample
 from admm_softmax.design.blocks import NEARLY_ALL
 from admm_softmax.design.fold import Fold, Request
 from admm_softmax.design.rows import Rows
-from admm_softmax.design.torch.arrays import DeviceArray, torch_type
+from admm_softmax.design.torch.arrays import DeviceArray, to_device, torch_type
 from admm_softmax.design.torch.factor import DeviceFactor, factorised
 from admm_softmax.design.torch.kernels import run
 from admm_softmax.design.torch.rows import TensorRows, digest_of
@@ -158,7 +158,7 @@ class TorchDesign(TensorRows):
         """The rows at increasing positions, copied on the device."""
         places = self.indices(indices)
         self._reads.add(len(places) / self.n_rows)
-        design = self._of(self.X[places])
+        design: Any = self._of(self.X[places])
         return Sample(design, tuple(design._handle(r.held[places]) for r in rows))
 
     def drawn(self, n_rows: int, seed: int, weights: Rows) -> Any:
@@ -188,7 +188,9 @@ class TorchDesign(TensorRows):
 
     def picked(self, indices: Any) -> TorchDesign:
         """The rows at increasing positions, on the device."""
-        return self.take(indices).design  # type: ignore[return-value]
+        there: Any = self.take(indices).design
+        found: TorchDesign = there
+        return found
 
     def columns(self, features: Any) -> TorchDesign:
         """Some columns, copied on the device."""
@@ -228,7 +230,7 @@ class TorchDesign(TensorRows):
 
     def _there(self, W: Array, kind: Any) -> Any:
         """A small matrix on the device."""
-        return torch.as_tensor(np.ascontiguousarray(W), dtype=kind).to(self.device)
+        return to_device(W, kind, self.device)
 
     def _exact(self, tensor: Any) -> Any:
         """Row arrays as kernels take them: numbers in one precision, codes as they are."""

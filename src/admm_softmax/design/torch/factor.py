@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from admm_softmax._arrays import Array
+from admm_softmax.design.torch.arrays import to_device
 
 #: Steps of the estimate of ‖H⁻¹‖₁; it seldom takes more than three.
 ESTIMATE_STEPS = 5
@@ -30,8 +31,8 @@ class DeviceFactor:
 
     def solve(self, B: Array) -> Array:
         """H⁻¹B, of B's type."""
-        there = torch.as_tensor(np.ascontiguousarray(B), dtype=self.L.dtype).to(self.L.device)
-        return self._solved(there).cpu().numpy().astype(B.dtype, copy=False)
+        there = to_device(B, self.L.dtype, self.L.device)
+        return np.asarray(self._solved(there).cpu().numpy(), dtype=B.dtype)
 
     def _solved(self, B: Any) -> Any:
         half = torch.linalg.solve_triangular(self.L, B, upper=False)

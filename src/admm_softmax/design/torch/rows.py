@@ -11,7 +11,7 @@ import torch
 
 from admm_softmax.design.base import Design
 from admm_softmax.design.rows import Rows
-from admm_softmax.design.torch.arrays import DeviceArray, torch_type
+from admm_softmax.design.torch.arrays import DeviceArray, to_device, torch_type
 
 #: Devices that torch computes on; of these MPS has no float64.
 DEVICES = ("cpu", "cuda", "xpu", "mps")
@@ -71,9 +71,8 @@ class TensorRows(Design):
             raise TypeError(f"rows on {self.device} must be numbers, got type {array.dtype}")
         kind = {"f": np.float64, "i": np.int64, "u": np.int64, "b": np.bool_}[array.dtype.kind]
         kept = array.dtype if array.dtype == np.float32 else kind
-        kind = torch_type(kept, self.double)
-        there = torch.as_tensor(np.array(array, dtype=kept), dtype=kind)
-        return self._handle(there.to(self.device))
+        # A copy: the caller may write to the array.
+        return self._handle(to_device(array.copy(), torch_type(kept, self.double), self.device))
 
     def _settled(self, tensor: Any) -> Any:
         """Rows in one of the types that kernels take."""
@@ -140,8 +139,7 @@ class TensorRows(Design):
         if isinstance(chosen, torch.Tensor):
             return chosen.to(self.device)
         chosen = np.asarray(chosen)
-        kind = torch.bool if chosen.dtype == bool else torch.int64
-        return torch.as_tensor(np.array(chosen), dtype=kind).to(self.device)
+        return to_device(chosen, torch.bool if chosen.dtype == bool else torch.int64, self.device)
 
     def row_digests(self, rows: Rows) -> list[bytes]:
         """One digest of all rows, computed on the device."""
