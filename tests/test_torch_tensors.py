@@ -43,7 +43,7 @@ def test_a_tensor_with_a_gradient_and_one_out_of_order():
 
 def test_tensors_that_nothing_computes_with_are_refused():
     X, y = rows_of(torch.float32)
-    with pytest.raises(TypeError, match="on one of the devices .* got one on meta"):
+    with pytest.raises(TypeError, match=r"on one of the devices .* got one on meta"):
         SoftmaxRegression().fit(X.to("meta"), y)
     with pytest.raises(TypeError, match="dense, got the layout"):
         as_design(X.to_sparse())

@@ -44,5 +44,5 @@ def test_weights_in_files(name, tmp_path):
 
 def test_code_in_a_file_is_not_run(tmp_path):
     torch.save({"X": pytest.raises}, tmp_path / "code.pt")
-    with pytest.raises(Exception, match="weights_only|Weights only"):
+    with pytest.raises(Exception, match=r"weights_only|Weights only"):
         read(tmp_path / "code.pt")

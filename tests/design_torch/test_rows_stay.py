@@ -18,7 +18,7 @@ from admm_softmax import (  # noqa: E402
     softmax_path,
 )
 from admm_softmax.design.torch import TorchDesign  # noqa: E402
-from tests.design_torch.watching import Crossed, watched  # noqa: E402
+from tests.design_torch.watching import CrossedError, watched  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -109,15 +109,14 @@ def test_what_is_watched_is_seen(monkeypatch):
         lambda t: t.cpu(),
         lambda t: t.numpy(),
         lambda t: t.tolist(),
-        lambda t: np.asarray(t),
-        lambda t: list(t),
+        np.asarray,
+        list,
         lambda t: t.to("meta"),
         lambda t: design.gather(design.place(t)),
         lambda t: design.place(np.zeros(N)),
     ]
     for leave in leaving:
-        with watched(monkeypatch, MANY), pytest.raises(Crossed):
-            y + 1  # something is computed
-            leave(y)
-    with watched(monkeypatch, MANY, double=False), pytest.raises(Crossed, match="float64"):
+        with watched(monkeypatch, MANY), pytest.raises(CrossedError):
+            leave(y + 1)
+    with watched(monkeypatch, MANY, double=False), pytest.raises(CrossedError, match="float64"):
         y.to(torch.float64)

@@ -48,7 +48,7 @@ def test_hard_rows_are_solved():
     """Far starts with tiny ρ, where Newton's own steps overshoot."""
     V, _, codes, _ = rows(1.0)
     far = 1e3 * np.random.default_rng(1).standard_normal(V.shape)
-    expected, P, _ = specification.zstep(V, codes, 1e-6, far)
+    _, P, _ = specification.zstep(V, codes, 1e-6, far)
     given = (torch.tensor(V), torch.tensor(codes), 1e-6, torch.tensor(far))
     assert ours._newton(*given)[3].any()
     np.testing.assert_allclose(ours.zstep(*given)[1].numpy(), P, atol=1e-9)

@@ -15,7 +15,7 @@ LEAVING = ("cpu", "numpy", "tolist", "item", "__array__", "__iter__", "__dlpack_
 ENTERING = ("as_tensor", "from_numpy", "tensor")
 
 
-class Crossed(AssertionError):
+class CrossedError(AssertionError):
     """Rows have left their device, or have come to it."""
 
 
@@ -35,10 +35,10 @@ class Operations(TorchDispatchMode):
             tensors = [a for a in args if isinstance(a, torch.Tensor)]
             devices = {t.device for t in tensors} | {kwargs.get("device") or tensors[0].device}
             if len(devices) > 1 and any(_is_long(t.shape, self.n_rows) for t in tensors):
-                raise Crossed(f"{name} of {[tuple(t.shape) for t in tensors]} to {devices}")
+                raise CrossedError(f"{name} of {[tuple(t.shape) for t in tensors]} to {devices}")
         for made in found if isinstance(found, tuple | list) else [found]:
             if not self.double and getattr(made, "dtype", None) == torch.float64:
-                raise Crossed(f"{name} made float64 of shape {tuple(made.shape)}")
+                raise CrossedError(f"{name} made float64 of shape {tuple(made.shape)}")
         return found
 
 
@@ -53,7 +53,7 @@ def watched(monkeypatch, n_rows, double=True):
     def leaving(name, method):
         def guarded(tensor, *args, **kwargs):
             if _is_long(tensor.shape, n_rows):
-                raise Crossed(f"{name} of a tensor of shape {tuple(tensor.shape)}")
+                raise CrossedError(f"{name} of a tensor of shape {tuple(tensor.shape)}")
             return method(tensor, *args, **kwargs)
 
         return guarded
@@ -61,7 +61,7 @@ def watched(monkeypatch, n_rows, double=True):
     def entering(name, function):
         def guarded(data, *args, **kwargs):
             if isinstance(data, np.ndarray) and _is_long(data.shape, n_rows):
-                raise Crossed(f"{name} of an array of shape {data.shape}")
+                raise CrossedError(f"{name} of an array of shape {data.shape}")
             return function(data, *args, **kwargs)
 
         return guarded

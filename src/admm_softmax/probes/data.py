@@ -10,7 +10,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from admm_softmax.design import Design, PartitionedDesign, StreamedDesign, as_design
+from admm_softmax.design import (
+    Design,
+    PartitionedDesign,
+    StreamedDesign,
+    as_design,
+    is_on_device,
+)
 from admm_softmax.estimators.inputs import opened
 from admm_softmax.estimators.labels import as_array
 from admm_softmax.exchange.torch import read as read_tensors
@@ -46,12 +52,18 @@ def part_of(given: Any, normalize: Normalize, name: str) -> Part:
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise ValueError(f"{name} must be (X, y) or a file with both, got {type(given).__name__}")
     X, y = (_loaded(each) for each in given)
+    if is_on_device(X):
+        raise TypeError(
+            f"probe needs features in this machine's memory, got a tensor on {X.device}: use .cpu()"
+        )
     X, y = opened(X, y, True)
     design = as_design(X, intercept=True)
     labels = as_array(y, f"the labels of {name}")
-    if labels.shape != (design.n_rows,):
+    is_matrix = labels.ndim == 2 and labels.shape[1] > 1
+    if labels.shape[:1] != (design.n_rows,) or not (labels.ndim == 1 or is_matrix):
         raise ValueError(
-            f"{name} must have one label for each of {design.n_rows} rows, got {labels.shape}"
+            f"{name} must have one label for each of {design.n_rows} rows, or a row of an "
+            f"indicator matrix, got {labels.shape}"
         )
     return Part(_unit_rows(design) if normalize == "l2" else design, labels)
 
