@@ -9,10 +9,12 @@ from admm_softmax import (  # noqa: E402
     ADMM,
     LBFGS,
     SGD,
+    MultiOutputSoftmaxRegression,
     NewtonCG,
     Problem,
     SoftmaxRegression,
     SoftmaxRegressionCV,
+    probe,
     run,
     softmax_path,
 )
@@ -156,6 +158,15 @@ def test_a_fit_goes_on_where_it_was_ended(rows, tmp_path):
     assert found.status_ == "converged"
     with pytest.raises(ValueError, match="other values than before"):
         SoftmaxRegression(max_iter=2000, **settings).fit(design, labels.flip(0))
+
+
+def test_what_needs_features_here_says_so(monkeypatch):
+    X, Y = torch.ones(4, 2), np.eye(4, dtype=int)[:, :2]
+    with pytest.raises(TypeError, match="whose rows stay on their device: use .cpu"):
+        MultiOutputSoftmaxRegression().fit(TorchDesign(X), Y)
+    monkeypatch.setattr("admm_softmax.probes.data.is_on_device", lambda X: True)
+    with pytest.raises(TypeError, match="probe needs features in this machine's memory, got"):
+        probe((X, torch.tensor([0, 1, 0, 1])))
 
 
 def test_tensors_elsewhere_are_fitted_there(monkeypatch):
