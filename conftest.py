@@ -1,5 +1,12 @@
-"""What pytest collects: doctests of the modules that import torch only where torch is there."""
+"""What pytest collects: modules that import torch only where torch is there."""
 
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("torch") else ["src/admm_softmax/design/torch/*"]
+collect_ignore_glob = (
+    []
+    if find_spec("torch")
+    else [
+        "src/admm_softmax/design/torch/*",
+        "tests/design_torch/*",
+    ]
+)
