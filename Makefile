@@ -27,9 +27,8 @@ test-torch: $(TORCH)/.installed ## the tests that need torch; says so and passes
 		$(TORCH)/bin/pytest -n 2 -q -m torch tests && $(TORCH)/bin/pytest -q src/admm_softmax/design/torch; fi
 
 $(TORCH)/.installed: pyproject.toml constraints.txt
-	test -x $(TORCH)/bin/python || $(PYTHON) -m venv $(TORCH)
-	$(TORCH)/bin/python -m pip install --quiet --upgrade pip
-	if $(TORCH)/bin/python -m pip install --quiet torch==2.13.0 numpy --constraint constraints.txt; then \
+	@test -x $(TORCH)/bin/python || $(PYTHON) -m venv $(TORCH)
+	@if $(TORCH)/bin/python -m pip install --quiet torch==2.13.0 numpy --constraint constraints.txt; then \
 		$(TORCH)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]' && : > $@; \
 	else echo 'torch==2.13.0 cannot be installed here: its tests are left out' > $@; fi
 

@@ -18,6 +18,7 @@ from admm_softmax import (  # noqa: E402
     run,
     softmax_path,
 )
+from admm_softmax.design import PartitionedDesign  # noqa: E402
 from admm_softmax.design.torch import TorchDesign  # noqa: E402
 from admm_softmax.solvers.newton import Newton  # noqa: E402
 from tests.problems import make  # noqa: E402
@@ -111,7 +112,10 @@ def test_labels_of_other_kinds(rows):
     clf = SoftmaxRegression(alpha=1e-2).fit(design, labels.to(torch.float32) * 2)
     assert clf.classes_.tolist() == [0.0, 2.0, 4.0, 6.0]
     assert clf.predict(design).dtype == torch.float32
-    np.testing.assert_array_equal(SoftmaxRegression(alpha=1e-2).fit(design, y).coef_, clf.coef_)
+    clf = SoftmaxRegression(alpha=1e-2).fit(design, labels > 1)
+    assert clf.predict(design).dtype == torch.bool
+    by_array = SoftmaxRegression(alpha=1e-2).fit(design, y)
+    np.testing.assert_array_equal(by_array.coef_, expected.coef_)
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
@@ -123,6 +127,14 @@ def test_soft_labels(rows, class_weight):
     there = torch.tensor(soft, dtype=design.X.dtype)
     np.testing.assert_allclose(made.fit(design, there).coef_, expected, atol=1e-3)
     assert made.score(design, there) == pytest.approx(made.score(X, soft))
+
+
+def test_batches_in_other_units(rows):
+    X, y, design, labels = rows
+    made = SoftmaxRegression(alpha=1e-2, standardize=True, solver="sgd", tol=1e-2, max_iter=20)
+    assert made.fit(design, labels).score(design, labels) == pytest.approx(
+        SoftmaxRegression(alpha=1e-2, standardize=True).fit(X, y).score(X, y), abs=0.03
+    )
 
 
 def test_validation_rows_choose_the_iterate(rows):
@@ -145,6 +157,10 @@ def test_paths_and_cross_validation(rows):
         theirs_cv = SoftmaxRegressionCV(**settings).fit(X, y)
         np.testing.assert_allclose(ours.scores_, theirs_cv.scores_, atol=0.01)
         assert ours.score(design, labels) == pytest.approx(theirs_cv.score(X, y), abs=1e-3)
+    scaled = softmax_path(design, labels, 3, standardize=True)
+    np.testing.assert_allclose(
+        scaled.alphas, softmax_path(X, y, 3, standardize=True).alphas, rtol=1e-4
+    )
     with pytest.raises(ValueError, match="needs the rows on this machine"):
         SoftmaxRegressionCV(cv=3, scoring="f1_macro").fit(design, labels)
 
@@ -164,6 +180,8 @@ def test_what_needs_features_here_says_so(monkeypatch):
     X, Y = torch.ones(4, 2), np.eye(4, dtype=int)[:, :2]
     with pytest.raises(TypeError, match="whose rows stay on their device"):
         MultiOutputSoftmaxRegression().fit(TorchDesign(X), Y)
+    with pytest.raises(TypeError, match="part 0 is a TorchDesign"):
+        PartitionedDesign([TorchDesign(X)])
     monkeypatch.setattr("admm_softmax.probes.data.is_on_device", lambda X: True)
     with pytest.raises(TypeError, match="probe needs features in this machine's memory, got"):
         probe((X, torch.tensor([0, 1, 0, 1])))

@@ -217,10 +217,9 @@ def _bincount(like: DeviceArray, x: Any, weights: Any = None, minlength: int = 0
 
 
 def _searchsorted(like: DeviceArray, values: Any, v: Any, side: str = "left") -> DeviceArray:
-    wanted = like._tensor(v)
-    return like._like(
-        torch.searchsorted(like._tensor(values).to(wanted.dtype), wanted.contiguous(), side=side)
-    )
+    wanted = like._tensor(v).contiguous()
+    wanted = wanted.to(torch.uint8) if wanted.dtype == torch.bool else wanted
+    return like._like(torch.searchsorted(like._tensor(values).to(wanted.dtype), wanted, side=side))
 
 
 def _take_along_axis(like: DeviceArray, values: Any, indices: Any, axis: int) -> DeviceArray:
