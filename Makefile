@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo reproduce test test-machines trust mutants audit dist lint types imports unit bench bench-full bench-kernels clean
+.PHONY: help demo reproduce test test-torch test-machines trust mutants audit dist lint types imports unit bench bench-full bench-kernels clean
 
 help: ## the targets, and what they do
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -17,6 +17,20 @@ reproduce: $(STAMP) ## the paper's experiments: about three hours; BUDGET=60 SEE
 	$(BIN)/admm-softmax reproduce all --authors-split --budget $(or $(BUDGET),300) --seeds $(or $(SEEDS),3)
 
 test: lint types imports unit ## everything that CI checks
+
+# Tests that need torch have an environment of their own: torch is large, and pinned to a version
+# that has a build without CUDA. Where it cannot be installed, they are left out, and that is said.
+TORCH := .venv-torch
+
+test-torch: $(TORCH)/.installed ## the tests that need torch; says so and passes where it cannot be installed
+	@if test -s $(TORCH)/.installed; then cat $(TORCH)/.installed; else \
+		$(TORCH)/bin/pytest -n 2 -q -m torch tests && $(TORCH)/bin/pytest -q src/admm_softmax/design/torch; fi
+
+$(TORCH)/.installed: pyproject.toml constraints.txt
+	@test -x $(TORCH)/bin/python || $(PYTHON) -m venv $(TORCH)
+	@if $(TORCH)/bin/python -m pip install --quiet torch==2.13.0 numpy --constraint constraints.txt; then \
+		$(TORCH)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]' && : > $@; \
+	else echo 'torch==2.13.0 cannot be installed here: its tests are left out' > $@; fi
 
 test-machines: $(STAMP) ## the suite as on other CPUs, with the oldest dependencies, on the newest Python: half an hour
 	$(BIN)/python tests/machines.py $(ONLY)
@@ -107,4 +121,4 @@ $(BENCH)/.installed: pyproject.toml
 	touch $@
 
 clean: ## remove environments and caches
-	rm -rf $(VENV) .venv-oldest .venv-newest $(BENCH) $(RELEASE) dist .coverage* demo-output benchmarks/outputs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .venv-oldest .venv-newest $(TORCH) $(BENCH) $(RELEASE) dist .coverage* demo-output benchmarks/outputs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -22,7 +22,8 @@ def refuse_masked(array: Any, name: str) -> None:
 
 def refuse_complex(array: Any, name: str) -> None:
     """Raise if entries are complex: NumPy would drop what is imaginary."""
-    if getattr(array, "dtype", np.asarray(array).dtype).kind == "c":
+    dtype = array.dtype if hasattr(array, "dtype") else np.asarray(array).dtype
+    if dtype.kind == "c":
         raise TypeError(f"{name} must be real, got complex numbers")
 
 
@@ -61,19 +62,27 @@ def _check_classes(n_classes: int) -> int:
 def check_soft_labels(labels: Any, name: str = "soft labels") -> Array:
     """Return soft labels as float64 rows that sum to one exactly up to rounding."""
     refuse_complex(labels, name)
-    labels = np.asarray(labels, dtype=np.float64)
+    labels = _in_double(labels)
     if not np.isfinite(labels).all():
         raise ValueError(f"{name} must be finite, got NaN or infinity")
     if labels.min() < 0:
-        i, k = np.unravel_index(labels.argmin(), labels.shape)
+        i, k = np.unravel_index(int(labels.argmin()), labels.shape)
         raise ValueError(f"{name} must be ≥ 0, got {labels[i, k]} in row {i}, column {k}")
     totals = labels.sum(axis=1)
     worst = int(np.abs(totals - 1.0).argmax())
-    if abs(totals[worst] - 1.0) > SIMPLEX_TOLERANCE:
+    if abs(float(totals[worst]) - 1.0) > SIMPLEX_TOLERANCE:
         raise ValueError(
             f"each row of {name} must sum to 1, got {totals[worst]:.6g} in row {worst}"
         )
-    return np.asarray(labels / totals[:, None], dtype=np.float64)
+    simplex: Array = labels / totals[:, None]
+    return simplex
+
+
+def _in_double(array: Any) -> Any:
+    """Numbers as float64; arrays on a device, which NumPy's functions take, stay there."""
+    if hasattr(array, "__array_function__"):
+        return array.astype(np.float64, copy=False)
+    return np.asarray(array, dtype=np.float64)
 
 
 def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") -> Array:
@@ -100,11 +109,11 @@ def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") 
 
 def check_weight_entries(s: Any, name: str) -> Array:
     """Return weights as float64: finite and non-negative. Also for a part of them."""
-    entries: Array = np.asarray(s, dtype=np.float64)
+    entries: Array = _in_double(s)
     if not np.isfinite(entries).all():
         raise ValueError(f"{name} must be finite, got NaN or infinity")
-    if entries.min(initial=0.0) < 0:
-        at = entries.argmin()
+    if len(entries) and entries.min() < 0:
+        at = int(entries.argmin())
         raise ValueError(f"{name} must be ≥ 0, got {entries[at]} at position {at}")
     return entries
 

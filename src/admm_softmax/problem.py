@@ -11,8 +11,15 @@ import numpy as np
 from admm_softmax._arrays import Array
 from admm_softmax._cached import cached_property
 from admm_softmax._reprs import as_html, as_text
-from admm_softmax._validation import check_labels, check_reference, check_weights
-from admm_softmax.design import Design, Fold, Rows, as_design
+from admm_softmax._validation import (
+    check_labels,
+    check_reference,
+    check_soft_labels,
+    check_total_weight,
+    check_weight_entries,
+    check_weights,
+)
+from admm_softmax.design import Design, Fold, Rows, as_design, is_tensor
 from admm_softmax.kernels import rows
 from admm_softmax.penalty import Penalty, Tikhonov
 from admm_softmax.prepared import Prepared, Workspace
@@ -292,6 +299,8 @@ class Problem:
 
 def _placed_labels(design: Design, labels: Any, n_classes: int | None) -> tuple[Rows, int]:
     """Labels beside the rows, and K."""
+    if design.rows_stay and is_tensor(labels):
+        return _checked_there(design, design.place(labels, "labels"), n_classes)
     if not isinstance(labels, Rows):
         codes, K = check_labels(labels, design.n_rows, n_classes)
         return design.place(codes), K
@@ -300,8 +309,26 @@ def _placed_labels(design: Design, labels: Any, n_classes: int | None) -> tuple[
     return design.place(labels, "labels"), n_classes
 
 
+def _checked_there(design: Design, labels: Rows, n_classes: int | None) -> tuple[Rows, int]:
+    """Labels that were tensors, checked beside the rows, and K."""
+    if labels.columns is not None:
+        soft = design.map_rows(check_soft_labels, labels)
+        return soft, n_classes or labels.columns
+    ((least, most),) = design.per_part(lambda c: (int(c.min()), int(c.max())), labels)
+    check_labels(np.array([least, most]), 2, n_classes)
+    return labels, n_classes or most + 1
+
+
 def _placed_weights(design: Design, sample_weight: Any) -> tuple[Rows, float]:
     """Weights beside the rows with the sum 1, and their sum before."""
+    if design.rows_stay and is_tensor(sample_weight):
+        given = design.place(sample_weight, "sample_weight")
+        sample_weight = design.map_rows(lambda s: check_weight_entries(s, "sample_weight"), given)
+        check_total_weight(design.total(sample_weight), design.n_rows, "sample_weight")
+    elif design.rows_stay and sample_weight is None:
+        sample_weight = design.map_rows(
+            lambda a: np.full_like(a, 1.0, dtype=np.float64, shape=len(a)), design.zeros(1)
+        )
     if not isinstance(sample_weight, Rows):
         s = check_weights(sample_weight, design.n_rows)
         total = float(s.sum())

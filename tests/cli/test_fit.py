@@ -130,7 +130,11 @@ def save_soft(folder):
     return ["x.npy", "--labels", "soft.npy"]
 
 
-SAVERS = [value for name, value in globals().items() if name.startswith("save_")]
+SAVERS = [
+    pytest.param(value, marks=pytest.mark.torch) if value is save_tensors else value
+    for name, value in list(globals().items())
+    if name.startswith("save_")
+]
 
 
 @pytest.mark.parametrize("save", SAVERS, ids=lambda save: save.__name__[5:])

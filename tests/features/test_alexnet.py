@@ -70,6 +70,7 @@ def torch():
     return pytest.importorskip("torch")
 
 
+@pytest.mark.torch
 @pytest.mark.usefixtures("torch")
 @pytest.mark.parametrize("size", [(32, 32), (240, 17)])
 def test_is_the_network_in_numpy(weights, size):
@@ -82,6 +83,7 @@ def test_is_the_network_in_numpy(weights, size):
     np.testing.assert_allclose(features, expected, atol=1e-5 * expected.max())
 
 
+@pytest.mark.torch
 @pytest.mark.usefixtures("torch")
 def test_batches_and_flat_images_agree(weights):
     images = photos(5, 8, 6)
@@ -93,6 +95,7 @@ def test_batches_and_flat_images_agree(weights):
     np.testing.assert_array_equal(flat, expected)
 
 
+@pytest.mark.torch
 def test_torch_keeps_its_threads(weights, torch, monkeypatch):
     before, seen = torch.get_num_threads(), []
 
@@ -109,6 +112,7 @@ def test_torch_keeps_its_threads(weights, torch, monkeypatch):
     torch.set_num_threads(before)
 
 
+@pytest.mark.torch
 @pytest.mark.usefixtures("torch")
 def test_bits_do_not_depend_on_threads(weights):
     images = photos(5)
@@ -118,6 +122,7 @@ def test_bits_do_not_depend_on_threads(weights):
     np.testing.assert_array_equal(one, three)
 
 
+@pytest.mark.torch
 @pytest.mark.usefixtures("torch")
 def test_progress_is_shown_if_asked(weights, capsys, monkeypatch):
     monkeypatch.setattr("admm_softmax.progress.SECONDS_BETWEEN_LINES", 0.0)
@@ -127,6 +132,7 @@ def test_progress_is_shown_if_asked(weights, capsys, monkeypatch):
     assert "AlexNet 1 of 1" in capsys.readouterr().err
 
 
+@pytest.mark.torch
 @pytest.mark.usefixtures("torch")
 def test_names_and_frames(weights):
     transformer = AlexNetPool5(weights).set_output(transform="pandas")
@@ -135,6 +141,7 @@ def test_names_and_frames(weights):
     assert frame.columns[36 + 6 + 2] == "pool5_1_1_2"
 
 
+@pytest.mark.torch
 @pytest.mark.usefixtures("torch")
 def test_clones_and_pickles(weights):
     images = photos(1)
@@ -147,6 +154,7 @@ def test_clones_and_pickles(weights):
         np.testing.assert_array_equal(twin.transform(images), features)
 
 
+@pytest.mark.torch
 @pytest.mark.usefixtures("torch")
 def test_weights_come_from_the_data_sets_by_default(weights, monkeypatch):
     monkeypatch.setattr("admm_softmax.features.alexnet.alexnet_weights", lambda: weights)

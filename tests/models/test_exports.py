@@ -44,6 +44,7 @@ class TestExports:
             np.testing.assert_allclose(p, model.predict_proba(rows), atol=tolerance)
             assert (labels == model.predict(rows)).mean() > 0.999
 
+    @pytest.mark.torch
     def test_torch_gives_the_same_probabilities(self, model, rows):
         torch = pytest.importorskip("torch")
         layer = model.to_torch()

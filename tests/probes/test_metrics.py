@@ -76,3 +76,27 @@ def test_names_are_checked():
     with pytest.raises(ValueError, match="metric must be a function or one of"):
         as_metric("f2")
     assert np.isnan(bootstrap(METRICS["accuracy"], *rows()[:2], 0, 0.95, 0)[1])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_mean_average_precision_is_scikit_learns(weighted):
+    rng = np.random.default_rng(0)
+    Y = (rng.random((200, 6)) < 0.3).astype(int)
+    P = np.round(0.6 * rng.random((200, 6)) + 0.3 * Y, 2)  # some are equal
+    w = rng.integers(0, 4, 200).astype(float) if weighted else np.ones(200)
+    for name, peer in (
+        ("map", theirs.average_precision_score),
+        ("auroc", theirs.roc_auc_score),
+    ):
+        found = METRICS[name].value(METRICS[name].prepare(Y, P), w)
+        assert found == pytest.approx(peer(Y, P, average="macro", sample_weight=w), rel=1e-12)
+    codes, of_classes, _ = rows()
+    expected = theirs.average_precision_score(np.eye(8, dtype=int)[codes], of_classes)
+    assert METRICS["map"](codes, of_classes) == pytest.approx(expected, rel=1e-12)
+
+
+def test_labels_that_no_row_has_are_left_out():
+    Y, P = np.zeros((4, 2), int), np.full((4, 2), 0.5)
+    Y[:2, 1], P[:2, 1] = 1, 0.9
+    assert METRICS["map"](Y, P) == 1.0
+    assert np.isnan(METRICS["map"](0 * Y, P))

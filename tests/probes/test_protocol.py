@@ -159,6 +159,7 @@ def test_files(tmp_path):
         probe(tmp_path / "x.npz")
 
 
+@pytest.mark.torch
 def test_files_of_torch(tmp_path):
     torch = pytest.importorskip("torch")
     train, val, _ = parts()

@@ -13,7 +13,7 @@ from admm_softmax.design.blocks import RowBlockDesign
 from admm_softmax.design.dense import DenseDesign
 from admm_softmax.design.fold import Fold, Request
 from admm_softmax.design.half import HalfDesign
-from admm_softmax.design.interop import as_stored, is_dask
+from admm_softmax.design.interop import as_stored, is_dask, is_on_device, is_tensor
 from admm_softmax.design.partitioned import PartitionedDesign
 from admm_softmax.design.rows import Rows
 from admm_softmax.design.scaled import ScaledDesign, standardized
@@ -37,6 +37,8 @@ __all__ = [
     "as_design",
     "as_stored",
     "is_dask",
+    "is_on_device",
+    "is_tensor",
     "row_counts",
     "standardized",
 ]
@@ -45,8 +47,9 @@ __all__ = [
 def as_design(X: Any, *, intercept: bool = True, check_finite: bool = True) -> Design:
     """Wrap an array, a SciPy sparse matrix, files or Dask data; a Design passes through unchanged.
 
-    Arrays are NumPy's, torch tensors in this machine's memory, or anything else that has
-    `__dlpack__`; float16 and bfloat16 are used as they are stored. Files are paths, lists of
+    Arrays are NumPy's, torch tensors, or anything else that has `__dlpack__`; float16 and bfloat16
+    are used as they are stored. A tensor on another device than this machine's memory becomes a
+    `TorchDesign`, and its rows stay there. Files are paths, lists of
     them, or whatever else `RowBlocks` takes. `check_finite=False` skips the check of every entry
     where X is known to be finite.
 
@@ -64,6 +67,13 @@ def as_design(X: Any, *, intercept: bool = True, check_finite: bool = True) -> D
         rows, _ = open_rows(X)
         return StreamedDesign(rows, intercept=intercept, check_finite=check_finite)
     refuse_masked(X, "X")
+    if is_on_device(X):
+        from admm_softmax.design.torch import TorchDesign  # noqa: PLC0415  (loads torch)
+
+        on_device = TorchDesign(X, intercept=intercept)
+        if check_finite and not on_device.is_finite():
+            raise ValueError("X must be finite, got NaN or infinity")
+        return on_device
     X, half = as_stored(X)
     if half is not None:
         of_halves = HalfDesign(X, intercept=intercept, half=half)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -16,16 +16,35 @@ from admm_softmax.design.rows import Rows
 from admm_softmax.kernels import thresholds
 from admm_softmax.kernels.row_kernel import RowKernel
 from admm_softmax.kernels.rows import hand_over, predict
+from admm_softmax.storage.identity import Digest
 
 if TYPE_CHECKING:
     from admm_softmax.design.blocks import RowBlockDesign
 
 
 class Sample(NamedTuple):
-    """Some rows as a design in memory, with handles to the row arrays asked for."""
+    """Some rows as a design, with handles to the row arrays asked for.
+
+    The design is in memory. Where rows stay on their device (`Design.rows_stay`) it is there, and
+    has no blocks of NumPy arrays.
+    """
 
     design: RowBlockDesign
     rows: tuple[Rows, ...]
+
+
+class Factor(Protocol):
+    """A Cholesky factor of a symmetric matrix H that is held elsewhere.
+
+    info : 0, or the order of the first leading minor that is not positive
+    rcond : an estimate of H's reciprocal condition number
+    """
+
+    info: int
+    rcond: float
+
+    def solve(self, B: Array) -> Array:
+        """H⁻¹B."""
 
 
 class Design(ABC):
@@ -79,8 +98,12 @@ class Design(ABC):
     can_form_row_gram: bool = False
     #: Whether all of X is in memory here, so that some rows of it cost little.
     is_in_memory: bool = False
-    #: Whether the rows are on other machines, so that bringing them here is to be avoided.
+    #: Whether the rows are on other machines or devices, so that bringing them here is to be
+    #: avoided.
     is_remote: bool = False
+    #: Whether rows never come here unless the user asks for them (`gather`): row state is made
+    #: anew and not stored, samples stay with the rows, and solvers that need rows here refuse.
+    rows_stay: bool = False
     #: Whether `columns` can copy some columns of X into memory.
     can_take_columns: bool = False
 
@@ -115,6 +138,10 @@ class Design(ABC):
     @abstractmethod
     def triangle(self, weights: Rows) -> Array:
         """An upper triangular (or trapezoidal) R with RᵀR = gram(weights). One read."""
+
+    def cholesky(self, H: Array) -> Factor | None:
+        """A factor of a d × d matrix beside the rows; None where this machine is to make it."""
+        return None
 
     def row_products(self, inverse_penalty: Callable[[Any], Array]) -> Array:
         """X P Xᵀ without the constant column, P given by its action on Xᵀ. One read."""
@@ -202,6 +229,10 @@ class Design(ABC):
         order = random.permutation(self.positions(weights))
         for batch in np.split(order, [b * len(order) // count for b in range(1, count)]):
             yield self.take(np.sort(batch), *rows)
+
+    def row_digests(self, rows: Rows) -> list[bytes]:
+        """A digest of each part of the rows."""
+        return self.per_part(_digest_of, rows)
 
     @abstractmethod
     def fingerprint(self, digest: Any, *rows: Rows) -> None:
@@ -345,6 +376,10 @@ class Design(ABC):
 
     def _cannot(self, what: str) -> NotImplementedError:
         return NotImplementedError(f"a {type(self).__name__} cannot {what}")
+
+
+def _digest_of(array: Any) -> bytes:
+    return str(Digest().add(array)).encode()
 
 
 def row_counts(chosen: Any, n_rows: int) -> Any:

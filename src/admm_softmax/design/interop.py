@@ -18,6 +18,11 @@ def is_tensor(data: Any) -> bool:
     return torch is not None and isinstance(data, torch.Tensor)
 
 
+def is_on_device(data: Any) -> bool:
+    """Whether data are a tensor elsewhere than in this machine's memory."""
+    return is_tensor(data) and data.device.type != "cpu"
+
+
 def as_stored(data: Any) -> tuple[Any, str | None]:
     """Arrays of other libraries as NumPy arrays of the same memory, where that is possible.
 

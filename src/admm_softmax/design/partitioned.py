@@ -40,6 +40,11 @@ class PartitionedDesign(Design):
             raise ValueError("a partitioned design needs at least one part, got none")
         first = self.parts[0]
         for i, part in enumerate(self.parts):
+            if part.rows_stay:
+                raise TypeError(
+                    f"part {i} is a {type(part).__name__}, whose rows stay on their device: parts "
+                    "must be in this machine's memory, in files or on Dask"
+                )
             if (part.n_features, part.intercept) != (first.n_features, first.intercept):
                 raise ValueError(
                     f"part {i} has {part.n_features} columns with intercept={part.intercept}, "

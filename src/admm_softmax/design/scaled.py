@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from admm_softmax._arrays import Array
-from admm_softmax.design.base import Design, Sample
+from admm_softmax.design.base import Design, Factor, Sample
 from admm_softmax.design.blocks import dense
 from admm_softmax.design.fold import Fold, Request
 from admm_softmax.design.rows import Rows
@@ -36,6 +36,7 @@ class ScaledDesign(Design):
         self.is_sparse, self.can_form_row_gram = base.is_sparse, base.can_form_row_gram
         self.can_take_columns, self.feature_names = base.can_take_columns, base.feature_names
         self.is_in_memory, self.is_remote = base.is_in_memory, base.is_remote
+        self.rows_stay = base.rows_stay
 
     def in_units_of_X(self, W: Array) -> Array:
         """The W that gives the same scores with the columns as they are."""
@@ -82,6 +83,10 @@ class ScaledDesign(Design):
         """The base's triangle times diag(s) is still one."""
         with self._reading() as base:
             return np.asarray(base.triangle(weights) * self.scale)
+
+    def cholesky(self, H: Array) -> Factor | None:
+        """Where the base makes it."""
+        return self.base.cholesky(H)
 
     def row_products(self, inverse_penalty: Callable[[Any], Array]) -> Array:
         """X diag(s) P diag(s) Xᵀ."""
@@ -150,6 +155,10 @@ class ScaledDesign(Design):
         """Weights of the base's rows."""
         return self.base.subset(weights, chosen)
 
+    def counts(self, chosen: Any) -> Rows:
+        """As the base counts."""
+        return self.base.counts(chosen)
+
     def positions(self, weights: Rows) -> Any:
         """The positions that the base finds."""
         return self.base.positions(weights)
@@ -179,10 +188,17 @@ class ScaledDesign(Design):
         self._reads.add(base.reads)
 
     def _multiplied(self, sample: Sample) -> Sample:
+        if self.rows_stay:
+            there: Any = self.matching(sample.design)
+            return Sample(there, sample.rows)
         X = sample.design.block(slice(0, sample.design.n_rows))
         s = self.scale[: self.shape[1]].astype(X.dtype)
         X = sp.csr_array(X @ sp.diags_array(s)) if sp.issparse(X) else X * s
         return Sample(sample.design.in_memory(X), sample.rows)
+
+    def row_digests(self, rows: Rows) -> list[bytes]:
+        """As the base makes them."""
+        return self.base.row_digests(rows)
 
     def fingerprint(self, digest: Any, *rows: Rows) -> None:
         """The base and the factors."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import sklearn
-from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -21,8 +21,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from admm_softmax._validation import check_weights, refuse_masked
 from admm_softmax.design import Design, as_design, is_dask, standardized
-from admm_softmax.estimators import dask_predictions
+from admm_softmax.estimators import dask_predictions, device_predictions
 from admm_softmax.estimators.coefficients import as_W, dense, from_coef
+from admm_softmax.estimators.device_predictions import most_probable_class
 from admm_softmax.estimators.distributed_labels import (
     encode_more_placed,
     encode_placed,
@@ -33,6 +34,7 @@ from admm_softmax.estimators.inputs import opened
 from admm_softmax.estimators.labels import Targets, encode, encode_more, most_probable
 from admm_softmax.estimators.remedies import remedy
 from admm_softmax.estimators.sklearn_parameters import check_neutral, penalty_object
+from admm_softmax.kernels.softmax import log_softmax, softmax
 from admm_softmax.penalty import ElasticNet
 from admm_softmax.penalty.rough import check_share
 from admm_softmax.problem import Problem
@@ -102,19 +104,21 @@ class SoftmaxClassifier(Exports, SparseCoefMixin, LinearClassifierMixin, BaseEst
         X, _ = self._opened(X)
         if not isinstance(X, Design):
             return super().predict(X)
-        return self.classes_[self._of_scores(X, _most_probable)]
+        if X.rows_stay:
+            return device_predictions.predicted(self.classes_, X, partial(self._of_scores, X))
+        return self.classes_[self._of_scores(X, most_probable_class)]
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, one row per example."""
         if is_dask(X):
             return dask_predictions.predicted(self, "predict_proba", X)
-        return self._of_scores(X, lambda scores: softmax(_of_all_classes(scores), axis=1))
+        return self._of_scores(X, lambda scores: softmax(_of_all_classes(scores))[0])
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of `predict_proba`, without underflow."""
         if is_dask(X):
             return dask_predictions.predicted(self, "predict_log_proba", X)
-        return self._of_scores(X, lambda scores: log_softmax(_of_all_classes(scores), axis=1))
+        return self._of_scores(X, lambda scores: log_softmax(_of_all_classes(scores)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Accuracy; of soft labels, the most probable class counts."""
@@ -122,6 +126,8 @@ class SoftmaxClassifier(Exports, SparseCoefMixin, LinearClassifierMixin, BaseEst
         if is_dask(X):
             return dask_predictions.scored(self, "accuracy", X, y, sample_weight)
         X, y = self._opened(X, y)
+        if isinstance(X, Design) and X.rows_stay:
+            return device_predictions.scored(self, "accuracy", X, y, sample_weight)
         return float(super().score(X, most_probable(y), sample_weight=sample_weight))
 
     def to_sklearn(self) -> LogisticRegression:
@@ -295,10 +301,6 @@ def _flat(scores: Any) -> Any:
 def _of_all_classes(scores: Any) -> Any:
     """Scores of shape (n, K), also for two classes."""
     return np.stack([-scores / 2, scores / 2], axis=1) if scores.ndim == 1 else scores
-
-
-def _most_probable(scores: Any) -> Any:
-    return (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
 
 
 def targets_of(X: Any, y: Any, class_weight: Any, sample_weight: Any) -> Targets:

@@ -15,10 +15,12 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from admm_softmax._arrays import Array
 from admm_softmax._validation import check_soft_labels, check_total_weight, check_weight_entries
-from admm_softmax.design import Design, Rows
+from admm_softmax.design import Design, Rows, is_tensor
 from admm_softmax.estimators.labels import (
     Targets,
+    as_array,
     check_class_weight,
+    encode_more,
     soft_class_weight,
     unseen_labels,
     weigh_soft,
@@ -27,16 +29,18 @@ from admm_softmax.estimators.labels import (
 
 def encode_placed(design: Design, y: Any, class_weight: Any, sample_weight: Any) -> Targets:
     """Encode training labels, as `encode` does for arrays in memory."""
+    names, y = _named(design, y)
     placed = design.place(y, "y")
     weights = placed_weights(design, sample_weight, placed)
     if _is_soft(placed):
         return _encode_soft(design, placed, class_weight, weights)
-    classes = _classes(design, placed)
+    classes = _classes(design, placed) if names is None else names
     if len(classes) < 2:
         raise ValueError(
             f"y must hold at least two classes, got one class only: {classes.tolist()[0]!r}"
         )
-    codes = design.map_rows(partial(_codes, classes, "y"), placed)
+    known = classes if names is None else np.arange(len(names))
+    codes = design.map_rows(partial(_codes, known, "y"), placed)
     if class_weight is not None:
         K = len(classes)
         counts = sum(design.per_part(lambda c, w: np.bincount(c, w, K), codes, weights))
@@ -44,12 +48,28 @@ def encode_placed(design: Design, y: Any, class_weight: Any, sample_weight: Any)
         v = check_class_weight(
             compute_class_weight(class_weight, classes=classes, y=classes, sample_weight=counts)
         )
-        weights = design.map_rows(lambda w, c: w * v[c], weights, codes)
+        weights = design.map_rows(lambda w, c: w * np.take_along_axis(v, c, 0), weights, codes)
     return Targets(codes, classes, weights, design.total(weights))
+
+
+def _named(design: Design, y: Any) -> tuple[Any, Any]:
+    """Classes and codes of labels that are text; None and the labels themselves of others.
+
+    Tensors hold no text: such labels are on this machine, and their codes go to the rows.
+    """
+    if not design.rows_stay or is_tensor(y):
+        return None, y
+    labels = as_array(y, "y")
+    if labels.ndim != 1 or labels.dtype.kind not in "OUS":
+        return None, labels
+    classes, codes = np.unique(labels, return_inverse=True)
+    return classes, codes
 
 
 def encode_more_placed(design: Design, y: Any, classes: Any, name: str = "y_val") -> Rows:
     """Encode further labels in terms of the training classes."""
+    if classes.dtype.kind in "OUS" and design.rows_stay:
+        return design.place(encode_more(y, design.n_rows, classes, name))
     placed = design.place(y, name)
     if not _is_soft(placed):
         return design.map_rows(partial(_codes, classes, name), placed)
@@ -64,7 +84,9 @@ def placed_weights(
     """Sample weights beside the rows: finite, ≥ 0, not all zero; None and numbers are for all."""
     if sample_weight is None or np.ndim(sample_weight) == 0:
         value = 1.0 if sample_weight is None else float(sample_weight)
-        weights = design.map_rows(lambda a: np.full(len(a), value), like)
+        weights = design.map_rows(
+            lambda a: np.full_like(a, value, dtype=np.float64, shape=len(a)), like
+        )
     else:
         weights = design.place(sample_weight, name)
     weights = design.map_rows(partial(_weight_entries, name), weights)
@@ -114,12 +136,13 @@ def stratified(design: Design, labels: Rows, n_classes: int, n_folds: int) -> li
 
 def _folds(ends: Any, before: Any, codes: Any) -> Any:
     """The fold of every row of a part, `before` which there are so many rows of each class."""
-    found = np.empty(len(codes), np.intp)
-    for k in np.unique(codes):
-        rows = np.flatnonzero(codes == k)
-        ranks = before[k] + np.arange(len(rows))
-        found[rows] = np.searchsorted(ends[:, k], ranks, side="right")
-    return found
+    order = np.argsort(codes, kind="stable")
+    counts = np.bincount(codes, minlength=len(before))
+    first = np.cumsum(counts) - counts
+    places = np.cumsum(np.ones_like(codes)) - 1
+    ranks = (places - np.take_along_axis(first, codes[order], 0))[np.argsort(order)]
+    ranks = ranks + np.take_along_axis(before, codes, 0)
+    return sum((ranks >= np.take_along_axis(end, codes, 0)).astype(np.intp) for end in ends)
 
 
 def _equals(fold: int, folds: Any) -> Any:
@@ -174,7 +197,8 @@ def _flat(y: Any, name: str) -> Any:
     if y.dtype.kind in "fO":
         missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.array([*map(_is_missing, y)], bool)
         if missing.any():
-            raise ValueError(f"Input {name} contains NaN or infinity, in row {missing.argmax()}")
+            row = int(missing.argmax())
+            raise ValueError(f"Input {name} contains NaN or infinity, in row {row}")
     return y
 
 
@@ -188,7 +212,8 @@ def _codes(classes: Any, name: str, y: Any) -> Any:
     """Labels as class codes; all must be known."""
     y = _flat(y, name)
     codes = np.searchsorted(classes, y)
-    unseen = np.unique(y[classes[np.minimum(codes, len(classes) - 1)] != y])
+    nearest = np.take_along_axis(classes, np.minimum(codes, len(classes) - 1), 0)
+    unseen = np.unique(y[nearest != y])
     if len(unseen):
         raise ValueError(unseen_labels(name, unseen, classes))
     return codes.astype(np.intp)

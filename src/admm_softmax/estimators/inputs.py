@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from admm_softmax.design import Design, StreamedDesign, as_design, as_stored
+from admm_softmax.design import Design, StreamedDesign, as_design, as_stored, is_on_device
 from admm_softmax.sources import RowBlocks, open_rows
 from admm_softmax.sources.memory import free_memory
 
@@ -14,7 +14,8 @@ from admm_softmax.sources.memory import free_memory
 def opened(X: Any, y: Any, intercept: bool, columns: Any = None) -> tuple[Any, Any]:
     """Rows in files as a Design, and labels in files as an array; all else as it is.
 
-    Arrays of other libraries become NumPy's, in the same memory; float16 and bfloat16 a Design.
+    Arrays of other libraries become NumPy's, in the same memory; float16, bfloat16, and tensors on
+    another device a Design.
     A memory map is read block by block unless it is float32 or float64 and fits into half of
     the free memory: then it is an array like others. `columns` are those to read of files that
     name their columns.
@@ -23,6 +24,8 @@ def opened(X: Any, y: Any, intercept: bool, columns: Any = None) -> tuple[Any, A
         return X, y
     if isinstance(X, np.memmap) and not _is_small(X):
         X = RowBlocks(X)
+    if is_on_device(X):
+        return as_design(X, intercept=intercept), y
     X, y = open_rows(X, y, columns)
     y, _ = as_stored(y)
     if not isinstance(X, RowBlocks):

@@ -89,6 +89,11 @@ class MultiOutputClassifierBase(ClassifierMixin, BaseEstimator):
         if not isinstance(X, Design):
             X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=reset)
             return as_design(X, intercept=intercept, check_finite=False)
+        if X.rows_stay:
+            raise TypeError(
+                f"{type(self).__name__} needs features in this machine's memory, got a "
+                f"{type(X).__name__}, whose rows stay on their device: use .cpu()"
+            )
         if X.intercept != intercept:
             raise ValueError(
                 f"X is a design with intercept={X.intercept}, but fit_intercept is {intercept}"

@@ -167,7 +167,8 @@ class SoftmaxRegression(CallbackSupportMixin, SoftmaxClassifier):
             float32 stays float32; sparse stays sparse. Files are paths, patterns such as
             "x-*.npy", lists of them, data sets, or a `RowBlocks`, and may be larger than memory.
             Dask data are a Dask array or frame, or a list of delayed objects or futures; y and
-            weights may then be, too.
+            weights may then be, too. A torch tensor on another device is fitted there
+            (docs/probes.md).
         y : labels of shape (n,), or soft labels of shape (n, K)
             Soft labels are rows of probabilities. With X in files, y may be a path, a list of
             paths, or the name of a column of Parquet files.

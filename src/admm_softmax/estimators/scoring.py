@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_method_params
 from admm_softmax._arrays import Array
 from admm_softmax._validation import check_weights
 from admm_softmax.design import Design, Rows, is_dask
-from admm_softmax.estimators import dask_predictions
+from admm_softmax.estimators import dask_predictions, device_predictions
 from admm_softmax.estimators.base import targets_of
 from admm_softmax.estimators.coefficients import to_coef
 from admm_softmax.estimators.labels import encode_more, most_probable
@@ -191,6 +191,8 @@ def score(estimator: Any, scoring: Any, X: Any, y: Any, sample_weight: Any, **pa
     """
     if is_dask(X):
         return dask_predictions.scored(estimator, check_by_passes(scoring), X, y, sample_weight)
+    if isinstance(X, Design) and X.rows_stay:
+        return device_predictions.scored(estimator, check_by_passes(scoring), X, y, sample_weight)
     if isinstance(scoring, str) and scoring == "neg_log_loss":
         # As scikit-learn's, and for soft labels as well.
         log_p = estimator.predict_log_proba(X)

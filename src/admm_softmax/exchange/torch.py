@@ -1,4 +1,4 @@
-"""PyTorch: a fitted classifier as `nn.Linear`. The only module here that imports it."""
+"""PyTorch: a fitted classifier as `nn.Linear`, and files of tensors."""
 
 from __future__ import annotations
 
@@ -23,6 +23,17 @@ def to_linear(model: Any) -> Any:
         layer.weight.copy_(torch.from_numpy(np.ascontiguousarray(W.T)))
         layer.bias.copy_(torch.from_numpy(b.copy()))
     return layer.eval()
+
+
+def read(path: Path) -> Any:
+    """What a .pt file holds, in this machine's memory; code in it is refused, not run."""
+    try:
+        import torch  # noqa: PLC0415
+    except ImportError as error:
+        raise ImportError(
+            f"reading {path} needs torch: pip install 'admm-softmax[torch]'"
+        ) from error
+    return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def write(model: Any, path: Path) -> None:

@@ -26,6 +26,13 @@ def softmax(scores: Array) -> tuple[Array, Array]:
     return P, (np.log(total) + top)[:, 0]
 
 
+def log_softmax(scores: Array) -> Array:
+    """The logarithm of `softmax(scores)`, without underflow."""
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    logarithms: Array = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return logarithms
+
+
 def label_scores(scores: Array, labels: Labels) -> Array:
     """Return cᵢ · scoresᵢ for every row."""
     if labels.ndim == 1:

@@ -12,6 +12,8 @@ import scipy.sparse as sp
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count, check_real
+from admm_softmax.design import Design, Rows
+from admm_softmax.kernels import rows
 from admm_softmax.path.largest_alpha import largest_alpha
 from admm_softmax.problem import Problem
 
@@ -123,6 +125,8 @@ def _scale(problem: Problem) -> tuple[Array, float]:
     d = problem.design.n_features - problem.design.intercept
     n_rows = int(np.clip(SCALE_ENTRIES // d, 100, SCALE_ROWS))
     design, (weights,) = problem.design.sample(n_rows, 0, problem.weights, problem.weights)
+    if design.rows_stay:
+        return _scale_by_passes(design, weights)
     w = design.gather(weights) / design.total(weights)
     X = design.block(slice(0, design.n_rows)).astype(np.float64)
     mean = np.asarray(X.T @ w) if problem.design.intercept else np.zeros(d)
@@ -138,6 +142,25 @@ def _scale(problem: Problem) -> tuple[Array, float]:
     return variances, _largest_eigenvalue(
         lambda v: X.T @ (w * (X @ v)) - mean * (mean @ v), np.sqrt(variances)
     )
+
+
+def _scale_by_passes(design: Design, weights: Rows) -> tuple[Array, float]:
+    """The same of rows that stay where they are."""
+    d, total = design.shape[1], design.total(weights)
+    squares = design.column_squares(weights)[:d] / total
+    mean = np.zeros(d)
+    if design.intercept:
+        columns = design.map_rows(lambda w: w[:, None], weights)
+        mean = design.transpose_product(columns)[:d, 0] / total
+    variances = squares - mean**2
+    variances[variances <= 1e3 * design.rounding * squares] = 0.0
+
+    def product(v: Array) -> Array:
+        V = np.append(v, 0.0) if design.intercept else v
+        scattered = design.fold(V[:, None], rows.weigh, (weights,)).product[:d, 0]
+        return np.asarray(scattered / total - mean * (mean @ v))
+
+    return variances, _largest_eigenvalue(product, np.sqrt(variances))
 
 
 def _largest_eigenvalue(product: Callable[[Array], Array], v: Array) -> float:

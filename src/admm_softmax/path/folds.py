@@ -40,7 +40,7 @@ def _on(problem: Problem, number: int, chosen: Any) -> Problem:
 
 def _each_once(design: Design, counts: Sequence[Rows]) -> bool:
     """Whether every row is counted exactly once."""
-    return all(design.per_part(lambda *c: bool((np.sum(c, axis=0) == 1).all()), *counts))
+    return all(design.per_part(lambda *c: bool((sum(c, start=0) == 1).all()), *counts))
 
 
 class _Grams:

@@ -10,9 +10,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from admm_softmax.design import Design, PartitionedDesign, StreamedDesign, as_design
+from admm_softmax.design import (
+    Design,
+    PartitionedDesign,
+    StreamedDesign,
+    as_design,
+    is_on_device,
+)
 from admm_softmax.estimators.inputs import opened
 from admm_softmax.estimators.labels import as_array
+from admm_softmax.exchange.torch import read as read_tensors
 from admm_softmax.sources import RowBlocks
 
 Normalize = Literal["none", "l2", "standardize"]
@@ -45,12 +52,18 @@ def part_of(given: Any, normalize: Normalize, name: str) -> Part:
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise ValueError(f"{name} must be (X, y) or a file with both, got {type(given).__name__}")
     X, y = (_loaded(each) for each in given)
+    if is_on_device(X):
+        raise TypeError(
+            f"probe needs features in this machine's memory, got a tensor on {X.device}: use .cpu()"
+        )
     X, y = opened(X, y, True)
     design = as_design(X, intercept=True)
     labels = as_array(y, f"the labels of {name}")
-    if labels.shape != (design.n_rows,):
+    is_matrix = labels.ndim == 2 and labels.shape[1] > 1
+    if labels.shape[:1] != (design.n_rows,) or not (labels.ndim == 1 or is_matrix):
         raise ValueError(
-            f"{name} must have one label for each of {design.n_rows} rows, got {labels.shape}"
+            f"{name} must have one label for each of {design.n_rows} rows, or a row of an "
+            f"indicator matrix, got {labels.shape}"
         )
     return Part(_unit_rows(design) if normalize == "l2" else design, labels)
 
@@ -63,7 +76,7 @@ def _loaded(given: Any) -> Any:
     if path.suffix == ".npz":
         return _only(dict(np.load(path)), path)
     if path.suffix in (".pt", ".pth"):
-        found = _torch_file(path)
+        found = read_tensors(path)
         return _only(found, path) if isinstance(found, dict) else found
     return given
 
@@ -79,7 +92,7 @@ def _both(path: Path) -> tuple[Any, Any]:
     if path.suffix == ".npz":
         found: Any = dict(np.load(path))
     elif path.suffix in (".pt", ".pth"):
-        found = _torch_file(path)
+        found = read_tensors(path)
     else:
         raise ValueError(f"{path} must be .npz or .pt to hold features and labels")
     if isinstance(found, tuple | list) and len(found) == 2:
@@ -90,16 +103,6 @@ def _both(path: Path) -> tuple[Any, Any]:
             f"{path} must hold one of {FEATURES} and one of {LABELS}, got {sorted(found)}"
         )
     return found[names[0][0]], found[names[1][0]]
-
-
-def _torch_file(path: Path) -> Any:
-    try:
-        import torch  # noqa: PLC0415
-    except ImportError as error:
-        raise ImportError(
-            f"reading {path} needs torch: pip install 'admm-softmax[torch]'"
-        ) from error
-    return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def _unit_rows(design: Design) -> Design:

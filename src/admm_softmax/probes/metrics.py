@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from admm_softmax._arrays import EPS, Array
 
@@ -20,12 +20,14 @@ class Metric(NamedTuple):
     prepare : (codes (n,), probabilities (n, K)) → what `value` needs
     value : (what was prepared, weights (n,)) → the metric
     sign : 1 where more is better, −1 where less is
+    multilabel : whether it also takes an indicator matrix (n, T) and probabilities (n, T)
     """
 
     name: str
     prepare: Callable[[Any, Array], Any]
     value: Callable[[Any, Array], float]
     sign: int = 1
+    multilabel: bool = False
 
     def __call__(self, codes: Any, P: Array) -> float:
         """The value for rows of equal weight."""
@@ -70,15 +72,31 @@ def _macro_f1(prepared: Any, weights: Array) -> float:
 def _auroc(prepared: Any, weights: Array) -> float:
     """The area under the curve of each class against the others, averaged over classes."""
     codes, P = prepared
+    is_matrix = codes.ndim == 2
+    return _over_classes(roc_auc_score, prepared, weights, two=not is_matrix and P.shape[1] == 2)
+
+
+def _map(prepared: Any, weights: Array) -> float:
+    """The average precision of each class against the others, averaged over classes."""
+    return _over_classes(average_precision_score, prepared, weights, two=False)
+
+
+def _over_classes(
+    score: Callable[..., float], prepared: Any, weights: Array, *, two: bool
+) -> float:
+    """The mean over classes of a score of one against the others.
+
+    Classes that all rows have, or none, are left out. `two`: the second class speaks for both.
+    """
+    codes, P = prepared
     used = weights > 0
     codes, P, weights = codes[used], P[used], weights[used]
-    classes = np.unique(codes)
-    if len(classes) < 2:
-        return float("nan")
-    if P.shape[1] == 2:
-        classes = np.array([1])
-    areas = [roc_auc_score(codes == k, P[:, k], sample_weight=weights) for k in classes]
-    return float(np.mean(areas))
+    scores = []
+    for k in [1] if two else range(P.shape[1]):
+        there = (codes == k) if codes.ndim == 1 else codes[:, k] == 1
+        if there.any() and not there.all():
+            scores.append(score(there, P[:, k], sample_weight=weights))
+    return float(np.mean(scores)) if scores else float("nan")
 
 
 METRICS = {
@@ -89,7 +107,8 @@ METRICS = {
         Metric("mean_per_class", lambda codes, P: (codes, _hits(codes, P)), _mean_recall),
         Metric("log_loss", _losses, _mean, -1),
         Metric("macro_f1", lambda codes, P: (codes, P.argmax(axis=1), P.shape[1]), _macro_f1),
-        Metric("auroc", lambda codes, P: (codes, P), _auroc),
+        Metric("auroc", lambda codes, P: (codes, P), _auroc, multilabel=True),
+        Metric("map", lambda codes, P: (codes, P), _map, multilabel=True),
     )
 }
 
@@ -104,10 +123,28 @@ def as_metric(given: Any) -> Metric:
             rows = np.repeat(np.arange(len(weights)), weights.astype(np.intp))
             return float(given(prepared[0][rows], prepared[1][rows]))
 
-        return Metric(getattr(given, "__name__", "metric"), lambda c, P: (c, P), value)
+        name = getattr(given, "__name__", "metric")
+        return Metric(name, lambda c, P: (c, P), value, multilabel=True)
     if given not in METRICS:
         raise ValueError(f"metric must be a function or one of {sorted(METRICS)}, got {given!r}")
     return METRICS[given]
+
+
+def as_multilabel(given: Any) -> Metric:
+    """A metric of indicator matrices."""
+    metric = as_metric(given)
+    if not metric.multilabel:
+        fitting = sorted(m.name for m in METRICS.values() if m.multilabel)
+        raise ValueError(
+            f"metric must be a function or one of {fitting} for a matrix of labels, got {given!r}"
+        )
+    return metric
+
+
+def best_of(Cs: Array, scores: Array) -> int:
+    """The position of the largest score; among equal ones that of the strongest penalty."""
+    order = np.argsort(Cs, kind="stable")
+    return int(order[np.nanargmax(scores[order])])
 
 
 def bootstrap(

@@ -20,7 +20,8 @@ from admm_softmax.estimators.coefficients import from_coef
 from admm_softmax.estimators.labels import unseen_labels
 from admm_softmax.path.result import Path as SoftmaxPath
 from admm_softmax.probes.data import Normalize, Part, part_of
-from admm_softmax.probes.metrics import Metric, as_metric, bootstrap
+from admm_softmax.probes.metrics import Metric, as_metric, as_multilabel, best_of, bootstrap
+from admm_softmax.probes.multilabel import DECIDING, MultiLabelSweep, check_multilabel
 from admm_softmax.probes.recipes import recipe_of
 from admm_softmax.probes.result import Interval, ProbeResult, Shot
 
@@ -35,7 +36,7 @@ def probe(
     recipe: str = "dinov2",
     Cs: Sequence[float] | None = None,
     metric: str | Callable[..., float] | None = None,
-    report: Sequence[str | Callable[..., float]] = REPORTED,
+    report: Sequence[str | Callable[..., float]] | None = None,
     normalize: Normalize = "none",
     refit: bool | None = None,
     val_share: float | None = None,
@@ -53,7 +54,9 @@ def probe(
     ----------
     train, val, test : (X, y), or a file
         X is what `SoftmaxRegression.fit` takes, also a `.pt` or `.npz` file with one array; y are
-        labels of any kind. A `.pt` or `.npz` file may hold both, as "features" and "labels".
+        labels of any kind, or an indicator matrix (n, T) of 0 and 1: T labels, each fitted as two
+        classes, with one C for all. A `.pt` or `.npz` file may hold both, as "features" and
+        "labels".
     recipe : "dinov2" or "clip"
         Gives Cs, metric, refit and val_share where those are not set; see
         `admm_softmax.probes.RECIPES`.
@@ -61,10 +64,12 @@ def probe(
         scikit-learn's C to try.
     metric : str or function, optional
         What decides on the validation rows: "accuracy", "top5", "mean_per_class", "log_loss",
-        "macro_f1", "auroc", or a function of class codes and probabilities, of which more is
-        better. Among equal values the strongest penalty is chosen.
-    report : sequence of metrics
-        What to measure on the test rows.
+        "macro_f1", "auroc", "map", or a function of class codes and probabilities, of which more
+        is better. Among equal values the strongest penalty is chosen. For an indicator matrix
+        "map" (the default), "auroc" or a function of the matrix and probabilities (n, T).
+    report : sequence of metrics, optional
+        What to measure on the test rows; by default accuracy, top5, mean_per_class and log_loss,
+        and map and auroc for an indicator matrix.
     normalize : "none", "l2" or "standardize"
         Rows of length one, made block by block; or columns in units of their standard deviation,
         which is implied and copies nothing.
@@ -104,15 +109,22 @@ def probe(
         rows, part_of(val, normalize, "val")
     )  # fmt: skip
     tested = None if test is None else part_of(test, normalize, "test")
-    sweep = _Sweep(
-        _checked_Cs(chosen.Cs if Cs is None else Cs),
-        as_metric(chosen.metric if metric is None else metric),
-        {"standardize": normalize == "standardize", **settings},
-        None if folder is None else Path(folder),
-    )
+    tried = _checked_Cs(chosen.Cs if Cs is None else Cs)
+    sweep: Any  # both kinds have the same methods
+    if rows.labels.ndim == 2:
+        unused = {"shots": shots, "folder": folder}
+        check_multilabel((rows, held_out, tested), normalize, settings, unused)
+        sweep = MultiLabelSweep(tried, as_multilabel(metric or DECIDING), settings)
+    else:
+        sweep = _Sweep(
+            tried,
+            as_metric(metric or chosen.metric),
+            {"standardize": normalize == "standardize", **settings},
+            None if folder is None else Path(folder),
+        )
+    wanted = [sweep.as_metric(each) for each in (sweep.reported if report is None else report)]
     found = sweep.run(rows, held_out, "sweep")
     final = sweep.refit(rows, held_out, found, chosen.refit if refit is None else refit)
-    wanted = [as_metric(each) for each in report]
     return ProbeResult(
         recipe=recipe,
         source=chosen.source,
@@ -121,8 +133,10 @@ def probe(
         alphas=found.alphas,
         val_scores=found.scores,
         best=found.best,
-        test=_measured(final, tested, wanted, samples, level, seed),
-        shots=_few_shots(sweep, rows, held_out, tested or held_out, shots, repeats, seed),
+        test=_measured(sweep, final, tested, wanted, samples, level, seed),
+        shots=()
+        if isinstance(sweep, MultiLabelSweep)
+        else _few_shots(sweep, rows, held_out, tested or held_out, shots, repeats, seed),
         n_train=rows.design.n_rows,
         n_val=held_out.design.n_rows,
         n_test=0 if tested is None else tested.design.n_rows,
@@ -157,6 +171,8 @@ class _Sweep:
     metric: Metric
     settings: dict[str, Any]
     folder: Path | None
+    reported = REPORTED
+    as_metric = staticmethod(as_metric)
 
     def run(self, rows: Part, validation: Part, name: str) -> _Found:
         """Fit to some rows under every C, and choose by others."""
@@ -172,9 +188,7 @@ class _Sweep:
         codes = _codes(validation.labels, path.classes, "val")
         fits = zip(path.coefs, path.intercepts, strict=True)
         scores = np.array([self.metric(codes, _proba(validation, *fit, K)) for fit in fits])[places]
-        # Among equal ones the strongest penalty.
-        order = np.argsort(self.Cs, kind="stable")
-        best = int(order[np.nanargmax(self.metric.sign * scores[order])])
+        best = best_of(self.Cs, self.metric.sign * scores)
         return _Found(alphas, scores, best, path, places)
 
     def refit(self, rows: Part, validation: Part, found: _Found, both: bool) -> SoftmaxRegression:
@@ -184,6 +198,10 @@ class _Sweep:
             C=float(self.Cs[found.best]), **self.settings, **self._kept("refit")
         )
         return model.fit(fitted.design, fitted.labels, coef_init=found.start)
+
+    def judged(self, model: Any, part: Part) -> tuple[Any, Array]:
+        """Class codes of rows to measure on, and their probabilities."""
+        return _codes(part.labels, model.classes_, "test"), model.predict_proba(part.design)
 
     def _kept(self, name: str) -> dict[str, Any]:
         return {} if self.folder is None else {"checkpoint": self.folder / name}
@@ -221,7 +239,8 @@ def _split(rows: Part, share: float, seed: int) -> tuple[Part, Part]:
 
 
 def _measured(
-    model: SoftmaxRegression,
+    sweep: _Sweep | MultiLabelSweep,
+    model: Any,
     tested: Part | None,
     wanted: Sequence[Metric],
     samples: int,
@@ -231,8 +250,7 @@ def _measured(
     """Metrics of the final model on the test rows."""
     if tested is None:
         return {}
-    codes = _codes(tested.labels, model.classes_, "test")
-    P = model.predict_proba(tested.design)
+    codes, P = sweep.judged(model, tested)
     return {
         each.name: Interval(*bootstrap(each, codes, P, samples, level, seed)) for each in wanted
     }

@@ -73,13 +73,9 @@ def _in_words(lengths: list[int]) -> str:
 def _of_rows(design: Design, rows: Rows) -> Digest:
     """A digest of rows, of their parts where they are in parts: none is brought here."""
     digest = Digest()
-    for own in design.per_part(_digest_of, rows):
+    for own in design.row_digests(rows):
         digest.update(own)
     return digest
-
-
-def _digest_of(array: Any) -> bytes:
-    return str(Digest().add(array)).encode()
 
 
 def _some_rows(n_rows: int) -> Any:

@@ -73,6 +73,11 @@ class _Dense:
 
     def __init__(self, problem: Problem) -> None:
         design, self.problem = problem.design, problem
+        if design.rows_stay:
+            raise ValueError(
+                f"Newton needs all rows in this machine's memory, got a {type(design).__name__}, "
+                "whose rows stay: use NewtonCG or LBFGS"
+            )
         d, K = problem.shape
         everything = np.arange(design.n_rows)
         small, (labels_here, weights_here) = design.take(

@@ -29,10 +29,10 @@ def with_rows(value: Any, change: Callable[[Rows], Any]) -> Any:
 
 
 def gathered(state: State | None, design: Design) -> Any:
-    """The state as it is stored: rows as arrays, or None where they are too large."""
+    """The state as it is stored: rows as arrays, or None where they are too large or stay."""
 
     def gather(rows: Rows) -> Any:
-        if rows.n_rows * (rows.columns or 1) * 8 > LARGEST_ROWS:
+        if design.rows_stay or rows.n_rows * (rows.columns or 1) * 8 > LARGEST_ROWS:
             return None
         return {ROWS_KEY: design.gather(rows)}
 

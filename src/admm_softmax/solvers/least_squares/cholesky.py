@@ -12,6 +12,7 @@ from scipy.linalg import cho_solve, lapack
 
 from admm_softmax._arrays import EPS, Array
 from admm_softmax._parallel import blas_threads
+from admm_softmax.design.base import Factor
 from admm_softmax.kernels.thresholds import repays_compiling
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.least_squares.base import Breakdown, Solution
@@ -77,11 +78,13 @@ class CholeskyStep:
         self.corrects = False
         self.previous: tuple[Array, Array] | None = None
         self.R: Any = None
+        #: The factor, where the design keeps it beside its rows.
+        self.there: Factor | None = None
 
     def factor(self, rho: float) -> None:
         """Factorise for this ρ; Breakdown if H is not positive definite to rounding."""
         self.previous, self.rho = None, None
-        self.R = None  # free it first: two may not fit into memory
+        self.R = self.there = None  # free it first: two may not fit into memory
         self.dtype = np.dtype(np.float32 if self._single(rho) else np.float64)
         gram = self.gram(self.dtype)
         H = normal_matrix(gram, rho, self.quadratic.matrix, self.dtype)
@@ -95,8 +98,14 @@ class CholeskyStep:
         scale = self.scale.astype(self.dtype)
         H *= scale
         H *= scale[:, None]
-        with blas_threads(operations=len(H) ** 3 / 3):
-            self.R, self.corrects = self._factorise(H, rho)
+        self.there = self.problem.design.cholesky(H)
+        if self.there is None:
+            with blas_threads(operations=len(H) ** 3 / 3):
+                self.R, self.corrects = self._factorise(H, rho)
+        else:
+            single = self.dtype == np.float32
+            rcond = None if single else self.there.rcond
+            self.corrects = self._checked(self.there.info, rcond, rho)
         self.rho = rho
 
     def _single(self, rho: float) -> bool:
@@ -111,14 +120,19 @@ class CholeskyStep:
         norm = 0.0 if single else np.abs(H).sum(axis=0).max()
         factorise = lapack.spotrf if single else lapack.dpotrf
         R, info = factorise(H, lower=0, overwrite_a=1, clean=0)
+        rcond = None if single or info else lapack.dpocon(R, norm, uplo="U")[0]
+        return R, self._checked(info, rcond, rho)
+
+    @staticmethod
+    def _checked(info: int, rcond: float | None, rho: float) -> bool:
+        """Whether solutions need a correction; Breakdown where there is no factor to use."""
         if info != 0:
             raise Breakdown(f"Cholesky: leading minor {info} is not positive (rho={rho:g})")
-        if single:
-            return R, False
-        rcond, _ = lapack.dpocon(R, norm, uplo="U")
+        if rcond is None:  # in single precision
+            return False
         if rcond < SMALLEST_CONDITION:
             raise Breakdown(f"Cholesky: reciprocal condition {rcond:.1e} at rho={rho:g}")
-        return R, rcond < CORRECTED_BELOW
+        return bool(rcond < CORRECTED_BELOW)
 
     def solve(self, M: Array, start: Array) -> Solution:
         """W = D R⁻¹ R⁻ᵀ D M, refined where the factor is in single precision."""
@@ -142,6 +156,8 @@ class CholeskyStep:
         """H⁻¹R, to the precision of the factor."""
         scale = self.scale[:, None]
         d, K = R.shape
+        if self.there is not None:
+            return np.asarray(self.there.solve(R * scale) * scale)
         if repays_compiling(d, d * d // 2, K):
             from admm_softmax.kernels.compiled import triangular  # noqa: PLC0415  (loads Numba)
 
