@@ -1,8 +1,11 @@
 """The Python blocks of the README and the guide run, in order, as a reader would run them."""
 
 import doctest
+import inspect
 import re
+import runpy
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +13,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 
-from admm_softmax import SoftmaxRegression
+import admm_softmax
+from admm_softmax import SoftmaxRegression, contracts, datasets, features, operators, penalties
 from tests.problems import make
 
 ROOT = Path(__file__).parent.parent
@@ -18,12 +22,20 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "docs/guide.md", "docs/penalties.md", "docs/probes.md", "docs/deploying.md"],
+    [
+        "README.md",
+        "docs/start.md",
+        "docs/guide.md",
+        "docs/diagnostics.md",
+        "docs/penalties.md",
+        "docs/probes.md",
+        "docs/deploying.md",
+    ],
 )
 def test_examples_run(page, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.S)
     assert blocks
-    if page == "docs/deploying.md":
+    if page in ("docs/deploying.md", "docs/start.md"):
         pytest.importorskip("skops", reason="model folders need skops")
     monkeypatch.chdir(tmp_path)
     # 9 × 28 × 28 features, as in the pages.
@@ -69,3 +81,32 @@ def test_links_of_the_pages_lead_somewhere():
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
             if not target.startswith("http"):
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_public_name_is_in_the_reference_with_an_example():
+    listed = re.findall(r"^   (\w+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.M)
+    expected = []
+    for room in (admm_softmax, penalties, operators, features, datasets, contracts):
+        names = getattr(room, "__all__", None) or [
+            name
+            for name, value in vars(room).items()
+            if inspect.isfunction(value) and not name.startswith("_")
+        ]
+        for name in names:
+            value = getattr(room, name)
+            if inspect.ismodule(value):
+                continue
+            expected.append(name)
+            if callable(value):
+                assert ">>>" in (inspect.getdoc(value) or ""), f"{name} has no example"
+    assert sorted(set(listed)) == sorted(set(expected))
+
+
+def test_the_drawing_of_the_house_is_that_of_its_script(tmp_path):
+    script = runpy.run_path(str(ROOT / "docs" / "pictures" / "draw_house.py"))
+    drawn = (ROOT / "docs" / "pictures" / "house.svg").read_text(encoding="utf-8")
+    assert script["picture"]() == drawn
+    for _, rooms in script["FLOORS"]:
+        for names, _ in rooms:
+            for name in names.split(", "):
+                assert find_spec(f"admm_softmax.{name}"), name

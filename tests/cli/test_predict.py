@@ -179,7 +179,18 @@ def test_export_with_an_encoder(model, tables, run, run_json, tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    ["fit", "sweep", "predict", "evaluate", "export", "report", "demo", "reproduce", "warm-up"],
+    [
+        "fit",
+        "sweep",
+        "predict",
+        "evaluate",
+        "export",
+        "report",
+        "probe",
+        "demo",
+        "reproduce",
+        "warm-up",
+    ],
 )
 def test_every_command_has_an_example_and_json(command, run):
     code, out, _ = run(command, "--help")

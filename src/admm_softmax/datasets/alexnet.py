@@ -105,5 +105,8 @@ def alexnet_weights(
     """Kernels (out × in × height × width) and biases of the five convolutions, in order.
 
     The names are torchvision's: `features.0.weight`, `features.0.bias`, `features.3.weight`, …
+
+    >>> from admm_softmax import datasets
+    >>> weights = datasets.alexnet_weights()  # doctest: +SKIP
     """
     return resolve(ALEXNET, data_dir=data_dir, download=download).arrays
