@@ -20,8 +20,6 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.napoleon",
-    "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
     "docstrings",
     "pages",
@@ -33,16 +31,13 @@ default_role = "code"
 highlight_language = "none"
 linkcheck_ignore = [r"https?://"]
 
-myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_block", "attrs_inline"]
+myst_enable_extensions = ["colon_fence", "attrs_block", "attrs_inline"]
 myst_heading_anchors = 4
 
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
-napoleon_google_docstring = False
-napoleon_use_ivar = True
-napoleon_use_rtype = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "admm-softmax"
@@ -52,6 +47,7 @@ html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "admm-softmax"},
+    "navbar_persistent": ["search-button"],
     "show_prev_next": True,
     "navigation_with_keys": False,
     "navigation_depth": 2,

@@ -2,14 +2,16 @@
 
 They are written to be read in a terminal. Three habits of theirs mean something else to
 docutils: bars (|W|), names that end in an underscore (coef_), and settings that are listed as
-`name : text`, one per line. The last become a definition list, the others are escaped.
+`name : text`, one per line, or in sections of NumPy's style, where one entry may have several
+names. Settings become definition lists, the others are escaped.
 """
 
 import re
 
 SETTING = re.compile(r"^([A-Za-z_][\w*]*(?:, [A-Za-z_][\w*]*)*) : (.*)$")
 UNDERLINE = re.compile(r"^-{3,}$")
-TYPE = re.compile(r"^(:(?:var)?type [^:]+: )([^*`].*)$")
+#: Sections of NumPy's style whose entries are names, with a kind behind a colon.
+TERMS = {"Parameters", "Attributes", "Returns", "Raises"}
 LITERAL = re.compile(r"(`+[^`]*`+)")
 
 
@@ -39,23 +41,39 @@ def code_lines(lines):
     return found
 
 
+def term(names, kind, text=""):
+    """An entry of a definition list: what it is called, what kind it is, and what it means."""
+    first = f"``{names.strip()}``" + (f" : {escape(kind)}" if kind else "")
+    return [first, f"    {escape(text)}"] if text else [first]
+
+
 def translated(lines):
     """The lines of a docstring as reStructuredText."""
-    result, section, listing = [], False, False
-    for i, (line, code) in enumerate(zip(lines, code_lines(lines), strict=True)):
-        section = section or (i + 1 < len(lines) and UNDERLINE.match(lines[i + 1].strip()))
-        if code or (section and not line.startswith(" ")):
-            result.append(line)
+    result, section, listing = [], None, False
+    code = code_lines(lines)
+    for i, line in enumerate(lines):
+        if UNDERLINE.match(line.strip()):
             continue
+        if i + 1 < len(lines) and UNDERLINE.match(lines[i + 1].strip()):
+            section = line.strip()
+            result += [f".. rubric:: {section}", ""]
+            continue
+        starts = bool(line.strip()) and not line.startswith(" ")
         setting = SETTING.match(line)
-        ends = listing and line.strip() and not line.startswith(" ") and not setting
-        if (setting and not listing and result and result[-1].strip()) or ends:
-            result.append("")
-        listing = bool(setting) or (listing and line.startswith(" "))
-        if setting:
-            result += [f"``{setting[1]}``", f"    {escape(setting[2])}"]
+        if code[i]:
+            result.append(line)
+        elif section in TERMS and starts:
+            names, _, kind = line.partition(" : ")
+            result += term(names, kind)
+        elif section is None and setting:
+            if not listing and result and result[-1].strip():
+                result.append("")
+            result += term(setting[1], "", setting[2])
         else:
+            if listing and starts:
+                result.append("")
             result.append(escape(line))
+        listing = section is None and not code[i] and (bool(setting) or (listing and not starts))
     return result
 
 
@@ -64,16 +82,7 @@ def translate(app, what, name, obj, options, lines):
     lines[:] = translated(lines)
 
 
-def keep_types_as_words(app, what, name, obj, options, lines):
-    """Sphinx's event: types are words ("array of shape (n, K)"), not names to link to."""
-    for i, line in enumerate(lines):
-        found = TYPE.match(line)
-        if found:
-            lines[i] = f"{found[1]}*{found[2]}*"
-
-
 def setup(app):
-    """Translate before napoleon, which reads the sections of NumPy's style; the types after it."""
-    app.connect("autodoc-process-docstring", translate, priority=400)
-    app.connect("autodoc-process-docstring", keep_types_as_words, priority=600)
+    """Connect the event."""
+    app.connect("autodoc-process-docstring", translate)
     return {"parallel_read_safe": True}

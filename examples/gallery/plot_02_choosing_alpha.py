@@ -17,6 +17,6 @@ print(f"alpha = {cv.alpha_:.2e}, which scikit-learn calls C = {cv.C_:.3g}")
 
 # %%
 # The score here is the log loss with its sign turned, so that more is better. Where the curve is
-# flat the choice hardly matters; where it falls to the left, the model is held back, and where it
-# falls to the right it fits noise.
+# flat the choice hardly matters. To the right the penalty holds the model back; to the left it fits
+# noise.
 cv.plot()

@@ -62,3 +62,4 @@ for row, (name, operator) in zip(axes, kinds.items(), strict=True):
         axis.set_xticks([])
         axis.set_yticks([])
     row[0].set_ylabel(name)
+# sphinx_gallery_thumbnail_number = 3

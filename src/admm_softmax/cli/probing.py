@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import typer
@@ -71,7 +71,7 @@ def probe(
         recipe=recipe,
         Cs=None if cs is None else o.numbers("--Cs", cs),
         metric=metric,
-        normalize=normalize,  # type: ignore[arg-type]  (checked there)
+        normalize=cast(Any, normalize),  # checked there
         shots=() if shots is None else [int(size) for size in o.numbers("--shots", shots)],
         repeats=repeats,
         samples=resamples,

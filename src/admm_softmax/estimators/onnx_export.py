@@ -27,6 +27,8 @@ def to_onnx(
 ) -> Any:
     """A fitted estimator, or a pipeline that ends in one, as an ONNX model.
 
+    Its outputs are "label" and "probabilities".
+
     Parameters
     ----------
     model : estimator or Pipeline
@@ -38,8 +40,6 @@ def to_onnx(
         Of the numbers that go in; None is that of `coef_`.
     target_opset : int, optional
         The version of ONNX's operators; None is the newest that skl2onnx knows.
-
-    The outputs are "label" and "probabilities".
 
     Examples
     --------
