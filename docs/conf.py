@@ -35,6 +35,7 @@ myst_enable_extensions = ["colon_fence", "attrs_block", "attrs_inline"]
 myst_heading_anchors = 4
 
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
@@ -66,8 +67,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "image_scrapers": ("matplotlib", "pages.figures_of_the_library"),
     "reset_modules": ("matplotlib",),
-    "capture_repr": ("_repr_html_", "__repr__"),
-    "ignore_repr_types": r"Figure|Shown|Axes|Text|Line2D|AxesImage|list|NoneType",
+    "capture_repr": ("_repr_html_",),
     "doc_module": ("admm_softmax",),
     "backreferences_dir": "gallery/of",
     "remove_config_comments": True,

@@ -102,11 +102,22 @@ def test_every_public_name_is_in_the_reference_with_an_example():
     assert sorted(set(listed)) == sorted(set(expected))
 
 
-def test_the_drawing_of_the_house_is_that_of_its_script(tmp_path):
+def rooms_imported_by(room):
+    """The rooms of the library that the files of one import."""
+    place = ROOT / "src" / "admm_softmax" / room
+    files = place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]
+    lines = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    return set(re.findall(r"^ *(?:from|import) admm_softmax\.(\w+)", lines, re.M))
+
+
+def test_the_drawing_of_the_house_is_true():
     script = runpy.run_path(str(ROOT / "docs" / "pictures" / "draw_house.py"))
     drawn = (ROOT / "docs" / "pictures" / "house.svg").read_text(encoding="utf-8")
     assert script["picture"]() == drawn
+    above = set()
     for _, rooms in script["FLOORS"]:
-        for names, _ in rooms:
-            for name in names.split(", "):
-                assert find_spec(f"admm_softmax.{name}"), name
+        here = {name for names, _ in rooms for name in names.split(", ")}
+        for room in here:
+            assert find_spec(f"admm_softmax.{room}"), room
+            assert not rooms_imported_by(room) & above, room
+        above |= here

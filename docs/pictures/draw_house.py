@@ -33,12 +33,12 @@ FLOORS = (
     ("what it is made of", (
         ("design", "where rows live"),
         ("penalty", "α‖L(W − W_ref)‖², …"),
-        ("kernels", "passes over rows"),
-    )),
-    ("where rows come from", (
-        ("sources", "files, block by block"),
-        ("datasets", "MNIST, digits, …"),
         ("features", "convolutions, AlexNet"),
+    )),
+    ("the ground", (
+        ("sources", "files, block by block"),
+        ("kernels", "passes over rows"),
+        ("datasets", "MNIST, digits, …"),
     )),
 )  # fmt: skip
 
@@ -100,7 +100,7 @@ def picture():
         f'role="img" aria-label="The rooms of the library, floor by floor">\n'
         f"<style>{STYLE}</style>\n"
         f'<path class="roof" d="M {LEFT - 14} {eaves} L {ridge} 14 L {RIGHT + 14} {eaves}"/>\n'
-        f'<text class="word" x="{ridge}" y="56">a floor imports only from floors below it</text>\n'
+        f'<text class="word" x="{ridge}" y="56">imports never point up</text>\n'
         f"{floors}\n{way()}\n</svg>\n"
     )
 
