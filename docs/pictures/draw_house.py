@@ -1,11 +1,10 @@
 """Draws the rooms of the library and the way of the data: `python docs/pictures/draw_house.py`.
 
-Writes house.svg beside this file. Its colours are the page's where the page has any.
+Writes house.svg and house-narrow.svg beside this file. Their colours are the page's where the
+page has any.
 """
 
 from pathlib import Path
-
-WIDTH, HEIGHT = 760, 640
 
 #: Floors from the roof down: name of the floor, and its rooms with a line about each.
 FLOORS = (
@@ -32,7 +31,7 @@ FLOORS = (
     )),
     ("what it is made of", (
         ("design", "where rows live"),
-        ("penalty", "α‖L(W − W_ref)‖², …"),
+        ("penalty", "(α/2)‖L(W − W_ref)‖², …"),
         ("features", "convolutions, AlexNet"),
     )),
     ("the ground", (
@@ -56,7 +55,7 @@ STYLE = """
   .house .word { fill: var(--way); font-size: 13px; font-weight: 600; text-anchor: middle; }
 """
 
-LEFT, RIGHT, TOP, HIGH, GAP = 150, 690, 86, 58, 20
+HIGH, GAP = 58, 20
 
 
 def room(x, y, width, name, line):
@@ -69,45 +68,68 @@ def room(x, y, width, name, line):
     )
 
 
-def floor(i, name, rooms):
-    """The rooms of a floor, side by side, and its name at the left."""
-    y = TOP + i * (HIGH + GAP)
-    width = (RIGHT - LEFT - 12 * (len(rooms) - 1)) / len(rooms)
-    parts = [f'<text class="floor" x="4" y="{y + 34:.0f}">{name}</text>']
-    for j, (title, line) in enumerate(rooms):
-        parts.append(room(LEFT + j * (width + 12), y, width, title, line))
-    return "\n".join(parts)
-
-
-def way():
-    """The arrow of the data, from the ground to the roof."""
-    x = RIGHT + 28
-    bottom = TOP + len(FLOORS) * (HIGH + GAP) - GAP
+def roof(left, right, top):
+    """The roof, with the rule of the house in it."""
+    ridge, eaves = (left + right) / 2, top - 12
     return (
-        f'<path class="way" d="M {x} {bottom} V {TOP + 14}"/>'
-        f'<path class="tip" d="M {x - 8} {TOP + 16} L {x} {TOP} L {x + 8} {TOP + 16} Z"/>'
-        f'<text class="word" transform="translate({x + 24} {(TOP + bottom) / 2}) rotate(90)">'
+        f'<path class="roof" d="M {left - 14} {eaves} L {ridge} 14 L {right + 14} {eaves}"/>'
+        f'<text class="word" x="{ridge}" y="{top - 20}">imports never point up</text>'
+    )
+
+
+def way(x, top, bottom):
+    """The arrow of the data, from the ground to the roof."""
+    return (
+        f'<path class="way" d="M {x} {bottom} V {top + 14}"/>'
+        f'<path class="tip" d="M {x - 8} {top + 16} L {x} {top} L {x + 8} {top + 16} Z"/>'
+        f'<text class="word" transform="translate({x + 24} {(top + bottom) / 2}) rotate(90)">'
         "the way of the data</text>"
     )
 
 
-def picture():
-    """The picture as SVG."""
-    ridge, eaves = (LEFT + RIGHT) / 2, TOP - 12
-    floors = "\n".join(floor(i, name, rooms) for i, (name, rooms) in enumerate(FLOORS))
+def wide():
+    """Rooms of a floor side by side, and its name at the left."""
+    left, right, top = 150, 690, 86
+    parts = [roof(left, right, top)]
+    for i, (title, rooms) in enumerate(FLOORS):
+        y = top + i * (HIGH + GAP)
+        width = (right - left - 12 * (len(rooms) - 1)) / len(rooms)
+        parts.append(f'<text class="floor" x="4" y="{y + 34}">{title}</text>')
+        for j, (name, line) in enumerate(rooms):
+            parts.append(room(left + j * (width + 12), y, width, name, line))
+    bottom = top + len(FLOORS) * (HIGH + GAP) - GAP
+    return drawing("wide", 760, bottom + 10, [*parts, way(right + 28, top, bottom)])
+
+
+def narrow():
+    """For telephones: rooms below each other, and the name of their floor above them."""
+    left, right, top = 16, 300, 86
+    parts, y = [roof(left, right, top)], top
+    for title, rooms in FLOORS:
+        parts.append(f'<text class="floor" x="{left}" y="{y + 12}">{title}</text>')
+        y += 20
+        for name, line in rooms:
+            parts.append(room(left, y, right - left, name, line.split(";")[0].split(":")[0]))
+            y += HIGH + 6
+        y += GAP - 6
+    bottom = y - GAP
+    return drawing("narrow", 350, bottom + 10, [*parts, way(right + 18, top, bottom)])
+
+
+def drawing(kind, width, height, parts):
+    """The parts as one SVG."""
+    body, box = "\n".join(parts), f"0 0 {width} {height}"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="house" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="house {kind}" viewBox="{box}" '
         f'role="img" aria-label="The rooms of the library, floor by floor">\n'
-        f"<style>{STYLE}</style>\n"
-        f'<path class="roof" d="M {LEFT - 14} {eaves} L {ridge} 14 L {RIGHT + 14} {eaves}"/>\n'
-        f'<text class="word" x="{ridge}" y="56">imports never point up</text>\n'
-        f"{floors}\n{way()}\n</svg>\n"
+        f"<style>{STYLE}</style>\n{body}\n</svg>\n"
     )
 
 
 def main():
-    """Write the picture."""
-    (Path(__file__).parent / "house.svg").write_text(picture(), encoding="utf-8")
+    """Write both."""
+    for name, picture in {"house": wide, "house-narrow": narrow}.items():
+        (Path(__file__).parent / f"{name}.svg").write_text(picture(), encoding="utf-8")
 
 
 if __name__ == "__main__":
