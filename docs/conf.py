@@ -29,7 +29,6 @@ templates_path = ["_site/templates"]
 nitpicky = True
 default_role = "code"
 highlight_language = "none"
-linkcheck_ignore = [r"https?://"]
 
 myst_enable_extensions = ["colon_fence", "attrs_block", "attrs_inline"]
 myst_heading_anchors = 4

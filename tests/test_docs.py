@@ -122,3 +122,12 @@ def test_the_drawing_of_the_house_is_true():
             assert find_spec(f"admm_softmax.{room}"), room
             assert not rooms_imported_by(room) & above, room
         above |= here
+
+
+def test_broken_links_of_the_site_are_found(tmp_path):
+    broken = runpy.run_path(str(ROOT / "docs" / "_site" / "check_links.py"))["broken"]
+    links = ["b.html", "b.html#here", "b.html#gone", "c.html", "#top", "https://example.org/x"]
+    page = "".join(f'<a href="{link}">x</a>' for link in links)
+    (tmp_path / "a.html").write_text(f'<p id="top">{page}</p>')
+    (tmp_path / "b.html").write_text('<p id="here"></p>')
+    assert broken(tmp_path) == (["a.html: b.html#gone", "a.html: c.html"], 2, 1)
