@@ -61,6 +61,14 @@ def test_the_demo_prints_a_table_and_writes_a_page(tmp_path, capsys):
     assert page.count("data:image/png;base64,") == 4
     assert_self_contained(page)
     assert "the better of one BLAS thread and one per core" in page
+    assert re.findall("<h2>(.*?)</h2>", page) == [
+        "How does it compare with scikit-learn?",
+        "How did the fit go?",
+        "What does the model look at?",
+        "What does it get wrong?",
+    ]
+    assert "1077 handwritten digits to train on, 270 to validate on, 450 to test on" in page
+    assert "training on 1,077 digits" in printed
     for name in ("history", "weights", "predictions", "confusion"):
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 

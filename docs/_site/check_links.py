@@ -51,7 +51,9 @@ def main():
     site = Path(sys.argv[1]).resolve()
     lines, pages, elsewhere = broken(site)
     print(*lines, sep="\n", end="\n" if lines else "")
-    print(f"{pages} pages, {len(lines)} broken links; {elsewhere} links to other sites not followed")
+    print(
+        f"{pages} pages, {len(lines)} broken links; {elsewhere} links to other sites not followed"
+    )
     return int(bool(lines) or not pages)
 
 
