@@ -195,8 +195,8 @@ def _story(model: SoftmaxRegression, split: dict[str, Any]) -> list[Section]:
             "How did the fit go?",
             [
                 "The method 'admm', step by step: ADMM first, and L-BFGS from where it slows. It "
-                f"learns from the training digits only; the curves named validation are measured on "
-                f"{n_val} other digits, and decide nothing."
+                "learns from the training digits only; the curves named validation are measured "
+                f"on {n_val} other digits, and decide nothing."
             ],
             figures=[
                 Figure("history", "Loss, accuracy, gradient and residuals.", model.history_.plot())
@@ -249,7 +249,8 @@ def _summary(rows: list[Row], split: dict[str, Any]) -> str:
     ours = rows[0]
     return (
         f"{len(split['X'])} handwritten digits to train on, {len(split['X_val'])} to validate on, "
-        f"{len(split['X_test'])} to test on, 64 pixels each, ten classes. SoftmaxRegression ends at {ours.objective:.6f}, "
+        f"{len(split['X_test'])} to test on, 64 pixels each, ten classes. "
+        f"SoftmaxRegression ends at {ours.objective:.6f}, "
         f"{(ours.objective - best) / best:.1e} relative above the lowest objective in the table, "
         f"and classifies {100 * ours.test_accuracy:.2f} % of the test digits correctly."
     )
