@@ -13,7 +13,9 @@ from admm_softmax.cli import options as o
 from admm_softmax.cli.output import is_terminal, note, print_json, print_table, say
 from admm_softmax.reading import Request
 
-OtherRows = Annotated[str | None, typer.Option(help="Rows of the same kind as DATA.")]
+OtherRows = Annotated[
+    str | None, typer.Option(help="Rows to measure on, like DATA.")
+]
 OtherLabels = Annotated[str | None, typer.Option(help="Their labels, where DATA has --labels.")]
 
 
@@ -21,7 +23,10 @@ def probe(
     data: o.Data,
     labels: o.Labels = None,
     target: o.Target = None,
-    validation: o.Validation = None,
+    validation: Annotated[
+        str | None,
+        typer.Option(help="Rows to choose C on, like DATA; a share of DATA if not given."),
+    ] = None,
     validation_labels: o.ValidationLabels = None,
     test: OtherRows = None,
     test_labels: OtherLabels = None,
@@ -57,9 +62,9 @@ def probe(
 ) -> None:
     """Evaluate frozen features: try every C, choose on validation rows, refit, and test.
 
-    Example:  admm-softmax probe train.npz --test test.npz --shots 1,2,4 --out probe.json
+    Example:  admm-softmax probe train.npz --test test.npz --out probe.json
 
-    Example:  admm-softmax probe x.npy --labels y.npy --test xt.npy --test-labels yt.npy
+    Example:  admm-softmax probe x.npy --labels y.npy --shots 1,2,4
     """
     from admm_softmax.probes import probe as run_probe  # noqa: PLC0415  (loads scikit-learn)
 

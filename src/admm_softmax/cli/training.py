@@ -113,7 +113,7 @@ def sweep(
 ) -> None:
     """Fit many penalties at once, show how each scores, and keep the best.
 
-    Example:  admm-softmax sweep train.csv --target label --alphas 1,0.1,0.01 --out sweep
+    Example:  admm-softmax sweep train.csv --target label --alphas 1,0.1,0.01
     """
     from admm_softmax.fitting import Plan  # noqa: PLC0415  (loads scikit-learn)
 
