@@ -30,8 +30,13 @@ for row, digit in zip(axes, (3, 8), strict=True):
     for axis, (name, values) in zip(
         row, {"mean": mean, "spread": spread, "mean / spread": certain}.items(), strict=True
     ):
-        limit = abs(values).max()
-        image = axis.imshow(values[digit].reshape(8, 8), cmap="RdBu", vmin=-limit, vmax=limit)
+        limit, is_spread = abs(values).max(), name == "spread"
+        image = axis.imshow(
+            values[digit].reshape(8, 8),
+            cmap="Greys" if is_spread else "RdBu",
+            vmin=0 if is_spread else -limit,
+            vmax=limit,
+        )
         fig.colorbar(image, ax=axis, shrink=0.8)
         axis.set_title(name, fontsize=10)
         axis.set_xticks([])

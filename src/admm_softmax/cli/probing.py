@@ -13,9 +13,7 @@ from admm_softmax.cli import options as o
 from admm_softmax.cli.output import is_terminal, note, print_json, print_table, say
 from admm_softmax.reading import Request
 
-OtherRows = Annotated[
-    str | None, typer.Option(help="Rows to measure on, like DATA.")
-]
+OtherRows = Annotated[str | None, typer.Option(help="Rows to measure on, like DATA.")]
 OtherLabels = Annotated[str | None, typer.Option(help="Their labels, where DATA has --labels.")]
 
 
