@@ -11,6 +11,7 @@ CHILDREN = {"decisions/README": ":glob:\n\n0*"}
 LINKS = {
     "../README.md": "index.md",
     "../benchmarks/results/penalties.md": "benchmark-table.md#penalties",
+    "../examples/gallery/GALLERY_HEADER.rst": "gallery/index.rst",
     "../examples/gallery/plot_04_reference.py": "gallery/plot_04_reference.rst",
     "../examples/gallery/plot_05_soft_labels.py": "gallery/plot_05_soft_labels.rst",
     "../examples/gallery/plot_08_diagnostics.py": "gallery/plot_08_diagnostics.rst",
