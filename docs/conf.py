@@ -44,6 +44,7 @@ html_title = "admm-softmax"
 html_static_path = ["_site/static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_use_index = False
 html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "admm-softmax"},
