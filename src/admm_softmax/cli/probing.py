@@ -13,43 +13,50 @@ from admm_softmax.cli import options as o
 from admm_softmax.cli.output import is_terminal, note, print_json, print_table, say
 from admm_softmax.reading import Request
 
-OtherRows = Annotated[str | None, typer.Option(help="Rows to measure on, like DATA.")]
 OtherLabels = Annotated[str | None, typer.Option(help="Their labels, where DATA has --labels.")]
+TestRows = Annotated[str | None, typer.Option(help="Rows to measure on, like DATA.")]
+ValidationRows = Annotated[
+    str | None, typer.Option(help="Rows to choose C on, like DATA; a share of DATA if not given.")
+]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="JSON file of the result.")]
+ModelFolder = Annotated[Path | None, typer.Option(help="Model folder for the final fit.")]
+Picture = Annotated[Path | None, typer.Option(help="Picture of the sweep: .png or .svg.")]
+Recipe = Annotated[str, typer.Option(help="dinov2 or clip.")]
+Cs = Annotated[str | None, typer.Option("--Cs", help="scikit-learn's C to try, by commas.")]
+Metric = Annotated[
+    str | None,
+    typer.Option(help="Decides: accuracy, top5, mean_per_class, log_loss, macro_f1, auroc."),
+]
+Normalize = Annotated[str, typer.Option(help="none, l2 or standardize.")]
+Shots = Annotated[str | None, typer.Option(help="Rows per class to try, by commas.")]
+Repeats = Annotated[int, typer.Option(help="Draws for each number of shots.")]
+Resamples = Annotated[int, typer.Option(help="Of the bootstrap.")]
+Seed = Annotated[int, typer.Option(help="Seed of what is random.")]
+Folder = Annotated[
+    Path | None, typer.Option(help="Keeps fits: the same command goes on after an interruption.")
+]
 
 
 def probe(
     data: o.Data,
     labels: o.Labels = None,
     target: o.Target = None,
-    validation: Annotated[
-        str | None,
-        typer.Option(help="Rows to choose C on, like DATA; a share of DATA if not given."),
-    ] = None,
-    validation_labels: o.ValidationLabels = None,
-    test: OtherRows = None,
+    validation: ValidationRows = None,
+    validation_labels: OtherLabels = None,
+    test: TestRows = None,
     test_labels: OtherLabels = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="JSON file of the result.")
-    ] = None,
-    model: Annotated[Path | None, typer.Option(help="Model folder for the final fit.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Picture of the sweep: .png or .svg.")] = None,
-    recipe: Annotated[str, typer.Option(help="dinov2 or clip.")] = "dinov2",
-    cs: Annotated[
-        str | None, typer.Option("--Cs", help="scikit-learn's C to try, by commas.")
-    ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(help="Decides: accuracy, top5, mean_per_class, log_loss, macro_f1, auroc."),
-    ] = None,
-    normalize: Annotated[str, typer.Option(help="none, l2 or standardize.")] = "none",
-    shots: Annotated[str | None, typer.Option(help="Rows per class to try, by commas.")] = None,
-    repeats: Annotated[int, typer.Option(help="Draws for each number of shots.")] = 5,
-    resamples: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of what is random.")] = 0,
-    folder: Annotated[
-        Path | None,
-        typer.Option(help="Keeps fits: the same command goes on after an interruption."),
-    ] = None,
+    out: Out = None,
+    model: ModelFolder = None,
+    plot: Picture = None,
+    recipe: Recipe = "dinov2",
+    cs: Cs = None,
+    metric: Metric = None,
+    normalize: Normalize = "none",
+    shots: Shots = None,
+    repeats: Repeats = 5,
+    resamples: Resamples = 1000,
+    seed: Seed = 0,
+    folder: Folder = None,
     key: o.Key = None,
     drop: o.Drop = None,
     tol: o.Tol = 1e-4,
