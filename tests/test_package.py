@@ -69,7 +69,7 @@ def test_the_demo_prints_a_table_and_writes_a_page(tmp_path, capsys):
     ]
     assert "1077 handwritten digits to train on, 270 to validate on, 450 to test on" in page
     assert "training on 1,077 digits" in printed
-    for name in ("history", "weights", "predictions", "confusion"):
+    for name in ("history", "coefficients", "predictions", "confusion"):
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 

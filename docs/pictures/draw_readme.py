@@ -50,8 +50,8 @@ def convergence(axis):
     style_axis(axis, "To the exact minimum in few passes")
 
 
-def weights(axes):
-    """Weights as images under the identity and under a Laplacian."""
+def coefficients(axes):
+    """Coefficients as images under the identity and under a Laplacian."""
     digits = datasets.load_digits()
     fine = np.kron(digits.train_images / 255, np.ones((3, 3))).reshape(-1, 24 * 24)
     fine += 0.6 * np.random.default_rng(0).standard_normal(fine.shape)
@@ -75,7 +75,7 @@ def main():
     figure = new_figure(11, 3.7)
     left, right = figure.subfigures(1, 2, width_ratios=[1.15, 1])
     convergence(left.subplots())
-    weights(right.subplots(2, SHOWN))
+    coefficients(right.subplots(2, SHOWN))
     figure.savefig(HERE / "readme.png", dpi=110)
 
 

@@ -2,8 +2,8 @@
 A first fit
 ===========
 
-Digits of 8 × 8 pixels, ten classes. The weights of a softmax regression have the shape of its
-input, so that they can be looked at as images.
+Digits of 8 × 8 pixels, ten classes. The coefficients of a softmax regression have the shape of
+its input, so that they can be looked at as images.
 """
 
 import matplotlib.pyplot as plt

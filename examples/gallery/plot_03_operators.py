@@ -1,8 +1,8 @@
 """
-Smooth weights by an operator
-=============================
+Smooth coefficients by an operator
+==================================
 
-The penalty is ½α‖LW‖². With L the identity, every weight is drawn to zero; with L a Laplacian
+The penalty is ½α‖LW‖². With L the identity, every coefficient is drawn to zero; with L a Laplacian
 over the image, it is drawn to the mean of its neighbours. Where images are finer than what they
 show, and noisy, that is the better guess: neighbouring pixels average the noise out.
 """
@@ -52,7 +52,7 @@ axis.grid(alpha=0.25)
 axis.legend()
 
 # %%
-# The weights of each, for the digits 0 to 4.
+# The coefficients of each, for the digits 0 to 4.
 fig, axes = plt.subplots(3, 5, figsize=(8, 5), layout="constrained")
 for row, (name, operator) in zip(axes, kinds.items(), strict=True):
     coef = SoftmaxRegression(alpha=best[name], operator=operator).fit(X_train, y_train).coef_

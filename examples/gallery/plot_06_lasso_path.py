@@ -2,7 +2,7 @@
 Zeros: the path of the lasso, and groups
 ========================================
 
-Under ‖W‖₁ many weights are exactly zero. A path begins at the strongest penalty that matters,
+Under ‖W‖₁ many coefficients are exactly zero. A path begins at the strongest penalty that matters,
 where all of them are, and pixels enter one by one.
 """
 
@@ -30,7 +30,7 @@ kinds = {
 fig, axes = plt.subplots(3, 5, figsize=(8, 5), layout="constrained")
 for row, (name, (penalty, alpha)) in zip(axes, kinds.items(), strict=True):
     clf = SoftmaxRegression(alpha=alpha, penalty=penalty).fit(X, y)
-    print(f"{name}: {clf.n_nonzero_} of {clf.coef_.size} weights, accuracy {clf.score(X, y):.3f}")
+    print(f"{name}: {clf.n_nonzero_} of {clf.coef_.size}, accuracy {clf.score(X, y):.3f}")
     limit = abs(clf.coef_).max()
     for digit, axis in enumerate(row):
         axis.imshow(clf.coef_[digit].reshape(8, 8), cmap="RdBu", vmin=-limit, vmax=limit)

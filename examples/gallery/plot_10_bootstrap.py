@@ -1,9 +1,9 @@
 """
-How certain are the weights? Two hundred fits at once
-=====================================================
+How certain are the coefficients? Two hundred fits at once
+==========================================================
 
 ``fit_subsets`` fits one model to each of many samples of the rows, in shared passes over X. With
-bootstrap samples, the spread of a weight says how much it depends on which rows happened to be
+bootstrap samples, the spread of a coefficient says how much it depends on which rows happened to be
 there.
 """
 
@@ -19,7 +19,7 @@ random = np.random.default_rng(0)
 samples = [random.integers(0, len(X), len(X)) for _ in range(200)]
 clf = MultiOutputSoftmaxRegression(alpha=1e-3).fit_subsets(X, y, samples)
 coefs = np.array(clf.coef_)
-print(f"{len(coefs)} fits of {coefs.shape[1]} × {coefs.shape[2]} weights")
+print(f"{len(coefs)} fits of {coefs.shape[1]} × {coefs.shape[2]} coefficients")
 
 # %%
 # Mean, spread, and their ratio, for the digits 3 and 8.

@@ -33,7 +33,7 @@ from admm_softmax.solvers import ADMM
 #: Weak regularisation, the same for both libraries.
 ALPHA = 1e-3
 #: The method whose fit is drawn.
-SHOWN = "ours, 'admm'"
+SHOWN_MODEL = "ours, 'admm'"
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def run_demo(out: Path, *, repeats: int = 5) -> tuple[list[Row], Path]:
     page = Page(
         title="Digits: softmax regression against scikit-learn",
         summary=_summary(rows, split),
-        sections=[_comparison(rows, repeats), *_story(models[SHOWN], split)],
+        sections=[_comparison(rows, repeats), *_story(models[SHOWN_MODEL], split)],
     )
     return rows, write_page(page, out / "report.html")
 
@@ -120,7 +120,7 @@ def _methods(split: dict[str, Any]) -> list[Method]:
     ours = partial(SoftmaxRegression, ALPHA, max_iter=2000)
     methods = [
         Method("ours, 'auto'", ours),
-        Method(SHOWN, partial(ours, solver="admm")),
+        Method(SHOWN_MODEL, partial(ours, solver="admm")),
         Method("ours, the paper's ADMM", partial(ours, solver=ADMM(rho=0.02))),
     ]
     for method in methods:
@@ -206,9 +206,9 @@ def _story(model: SoftmaxRegression, split: dict[str, Any]) -> list[Section]:
             "What does the model look at?",
             figures=[
                 Figure(
-                    "weights",
-                    "The weights of each digit as an image: blue pixels speak for it, red ones "
-                    "against it.",
+                    "coefficients",
+                    "The coefficients of each digit as an image: blue pixels speak for it, red "
+                    "ones against it.",
                     draw_coef(model.coef_, (8, 8), model.classes_),
                 )
             ],
