@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo reproduce test test-torch test-machines trust mutants audit dist lint types imports unit bench bench-full bench-kernels clean
+.PHONY: help demo reproduce test test-torch test-machines trust mutants audit dist lint types imports unit docs bench bench-full bench-kernels clean
 
 help: ## the targets, and what they do
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -55,6 +55,21 @@ trust: $(STAMP) ## what happens when things go wrong, in full: at most 20 minute
 
 mutants: $(STAMP) ## break the library in one place at a time; the tests must notice
 	$(BIN)/python -m tests.trust.mutants
+
+# The site has an environment of its own. sphinx-gallery runs the examples, once for each change
+# of theirs; warnings are errors.
+DOCS := .venv-docs
+
+docs: $(DOCS)/.installed ## the site, in docs/_build/html: about two minutes; links within it are checked
+	$(DOCS)/bin/sphinx-build -W --keep-going -n -q docs docs/_build/html
+	$(DOCS)/bin/python docs/_site/check_links.py docs/_build/html
+	@echo docs/_build/html/index.html
+
+$(DOCS)/.installed: pyproject.toml constraints.txt
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --upgrade pip
+	$(DOCS)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
 
 # Building and auditing have an environment of their own.
 RELEASE := .venv-release
@@ -121,4 +136,4 @@ $(BENCH)/.installed: pyproject.toml
 	touch $@
 
 clean: ## remove environments and caches
-	rm -rf $(VENV) .venv-oldest .venv-newest $(TORCH) $(BENCH) $(RELEASE) dist .coverage* demo-output benchmarks/outputs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .venv-oldest .venv-newest $(TORCH) $(BENCH) $(RELEASE) $(DOCS) docs/_build docs/api docs/gallery dist .coverage* demo-output benchmarks/outputs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

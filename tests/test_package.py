@@ -1,8 +1,11 @@
 """The package as a whole: names, imports, command line."""
 
+import re
 import subprocess
 import sys
 import time
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +61,14 @@ def test_the_demo_prints_a_table_and_writes_a_page(tmp_path, capsys):
     assert page.count("data:image/png;base64,") == 4
     assert_self_contained(page)
     assert "the better of one BLAS thread and one per core" in page
+    assert re.findall("<h2>(.*?)</h2>", page) == [
+        "How does it compare with scikit-learn?",
+        "How did the fit go?",
+        "What does the model look at?",
+        "What does it get wrong?",
+    ]
+    assert "1077 handwritten digits to train on, 270 to validate on, 450 to test on" in page
+    assert "training on 1,077 digits" in printed
     for name in ("history", "coefficients", "predictions", "confusion"):
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
@@ -92,3 +103,36 @@ def test_letters_in_a_picture_are_no_address():
     assert_self_contained('<img src="data:image/png;base64,ab/httpQ+=">')
     with pytest.raises(AssertionError, match="elsewhere"):
         assert_self_contained('<img src="https://elsewhere/a.png">')
+
+
+def test_the_version_is_the_same_everywhere():
+    root = Path(__file__).parent.parent
+    version = admm_softmax.__version__
+    changes = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.search(r"^## (\d+\.\d+\.\d+) - (\d{4}-\d\d-\d\d)$", changes, re.M)
+    assert newest is not None
+    cited = (root / "CITATION.cff").read_text(encoding="utf-8")
+    assert newest[1] == version
+    assert f"\nversion: {version}\n" in cited
+    assert f"\ndate-released: {newest[2]}\n" in cited
+
+
+def test_classifiers_name_the_pythons_that_are_allowed():
+    project = tomllib.loads(
+        (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
+    )["project"]
+    minors = [
+        int(line.rsplit(".", 1)[1])
+        for line in project["classifiers"]
+        if line.startswith("Programming Language :: Python :: 3.")
+    ]
+    assert project["requires-python"] == f">=3.{min(minors)}"
+    assert minors == list(range(min(minors), max(minors) + 1))
+
+
+def test_every_extra_is_described():
+    root = Path(__file__).parent.parent
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = (root / "docs" / "start.md").read_text(encoding="utf-8")
+    for extra in set(project["optional-dependencies"]) - {"bench", "dev", "docs"}:
+        assert f"| `{extra}` |" in page

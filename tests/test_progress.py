@@ -21,6 +21,14 @@ def test_progress_on_a_terminal_is_a_bar():
     assert "90.00 %" in text
 
 
+def test_the_last_line_fits_a_terminal_of_80_columns():
+    record = {"iteration": 1000, "objective": 0.0921831, "gradient_norm": 2.8e-6}
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    with Progress(True, 1000, console=console) as progress:
+        progress.finish("iteration_limit", {**record, "val_accuracy": 0.95})
+    assert "|∇F| 3e-06 val. 95.00 %" in console.file.getvalue()
+
+
 def test_progress_elsewhere_is_a_few_lines(monkeypatch):
     console = Console(file=io.StringIO(), force_terminal=False, width=120)
     monkeypatch.setattr("admm_softmax.progress.SECONDS_BETWEEN_LINES", 0.0)

@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from admm_softmax import ADMM, LBFGS, Problem, SoftmaxRegression, run, softmax_path, sweep_rho_alpha
+from admm_softmax.plots.figure import new_figure, plain_log_ticks
 
 X, y = load_iris(return_X_y=True)
 PROBLEM = Problem.of(X[::2], y[::2], 0.01)
@@ -70,3 +71,16 @@ def test_a_history_is_drawn_with_its_marks():
         assert "kept" in labels["Loss"]
     varies = len(np.unique(history["rho"][~np.isnan(history["rho"])])) > 1
     assert ("ρ" in panels) == varies
+
+
+@pytest.mark.parametrize("top", [2.4, 24.0, 2400.0])
+def test_a_logarithmic_axis_has_more_than_one_number(top):
+    pytest.importorskip("matplotlib")
+    figure = new_figure(4, 3)
+    axis = figure.subplots()
+    axis.semilogy([0.5, top])
+    plain_log_ticks(axis.yaxis, *axis.get_ylim())
+    low, high = axis.get_ylim()
+    figure.canvas.draw()
+    shown = [tick for tick in axis.yaxis.get_ticklocs() if low <= tick <= high]
+    assert len(shown) >= 2

@@ -23,6 +23,9 @@ def warm_up() -> float:
 
     Otherwise each is compiled when a large problem first needs it. For images, continuous
     integration and services whose first fit should be as fast as the second.
+
+    >>> import admm_softmax
+    >>> seconds = admm_softmax.warm_up()  # doctest: +SKIP
     """
     begin = time.perf_counter()
     X = np.random.default_rng(0).standard_normal((COMPILED_FROM_SCORES // K, D))

@@ -112,7 +112,7 @@ class Progress(Bar):
         """Print how the run ended."""
         if self.enabled:
             self.complete()
-            self.say(f"{status} after {record['iteration']:.0f} iterations: {_words(record)}")
+            self.say(f"{status} after {record['iteration']:.0f} iterations: {self._shown(record)}")
 
 
 def _words(record: Mapping[str, float]) -> str:

@@ -1,9 +1,11 @@
 """`admm-softmax predict`, `evaluate` and `export`; the command as a process."""
 
 import csv
+import importlib
 import io
 import json
 import pickle
+import re
 import subprocess
 import sys
 
@@ -179,13 +181,28 @@ def test_export_with_an_encoder(model, tables, run, run_json, tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    ["fit", "sweep", "predict", "evaluate", "export", "report", "demo", "reproduce", "warm-up"],
+    [
+        "fit",
+        "sweep",
+        "predict",
+        "evaluate",
+        "export",
+        "report",
+        "probe",
+        "demo",
+        "reproduce",
+        "warm-up",
+    ],
 )
 def test_every_command_has_an_example_and_json(command, run):
     code, out, _ = run(command, "--help")
     assert code == 0
     assert f"Example:  admm-softmax {command}" in " ".join(out.split("\n")).replace("   ", "  ")
     assert "--json" in out
+    given = importlib.import_module("admm_softmax.cli.app").app.registered_commands
+    (words,) = [each.callback.__doc__ for each in given if each.name == command]
+    for line in re.findall(r"Example:.*", words):
+        assert len(line) <= 78, "a terminal would break it in two"
 
 
 def test_without_typer_there_is_one_sentence(monkeypatch, capsys):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from admm_softmax._version import __version__
-from admm_softmax.cli import exporting, predicting, reporting, studies, training
+from admm_softmax.cli import exporting, predicting, probing, reporting, studies, training
 
 app = typer.Typer(
     add_completion=False,
@@ -44,6 +44,7 @@ app.command("predict")(predicting.predict)
 app.command("evaluate")(predicting.evaluate)
 app.command("export")(exporting.export)
 app.command("report")(reporting.report)
+app.command("probe")(probing.probe)
 app.command("demo")(studies.demo)
 app.add_typer(studies.data, name="data")
 app.command("reproduce")(studies.reproduce)

@@ -111,6 +111,14 @@ def names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
+def numbers(option: str, text: str) -> list[float]:
+    """The numbers of a list with commas."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"{option} must hold numbers, got {text!r}") from None
+
+
 def request(
     data: str,
     labels: str | None = None,

@@ -32,7 +32,7 @@ def predict(
 ) -> None:
     """Predict rows in a file of any size, a block at a time; row ids are kept.
 
-    Example:  admm-softmax predict model test.csv --id id --proba --out predictions.csv
+    Example:  admm-softmax predict model test.csv --id id --proba --out p.csv
 
     Example:  cat test.csv | admm-softmax predict model - > predictions.csv
     """

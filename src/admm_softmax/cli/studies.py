@@ -36,7 +36,7 @@ def demo(out: Out = Path("demo-output"), json: Json = False) -> None:
     Example:  admm-softmax demo --out demo-output
     """
     if not json:
-        say("training on 1,437 digits, ours and scikit-learn's in turns: about ten seconds")
+        say("training on 1,077 digits, ours and scikit-learn's in turns: about ten seconds")
     from admm_softmax.experiments.digits import run_demo  # noqa: PLC0415  (loads Matplotlib)
 
     rows, page = run_demo(out)

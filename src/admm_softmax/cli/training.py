@@ -113,7 +113,7 @@ def sweep(
 ) -> None:
     """Fit many penalties at once, show how each scores, and keep the best.
 
-    Example:  admm-softmax sweep train.csv --target label --alphas 1,0.1,0.01 --out sweep
+    Example:  admm-softmax sweep train.csv --target label --alphas 1,0.1,0.01
     """
     from admm_softmax.fitting import Plan  # noqa: PLC0415  (loads scikit-learn)
 
@@ -122,7 +122,7 @@ def sweep(
         0.0, standardize, balanced, solver, tol, max_iter, threads, seed, checkpoint
     )
     settings["verbose"] = is_terminal() and not (quiet or json)
-    ratios = tuple(_numbers("--l1-ratios", l1_ratios)) if l1_ratios else ()
+    ratios = tuple(o.numbers("--l1-ratios", l1_ratios)) if l1_ratios else ()
     plan = Plan(None, _counted(alphas), ratios, folds, settings)
     model, train = _fitted(plan, wanted, validation, validation_labels)
     _saved(model, out, train, onnx=False)
@@ -132,20 +132,13 @@ def sweep(
 def _alpha(text: str) -> float | None:
     if text == "auto":
         return None
-    (number,) = _numbers("--alpha", text)
+    (number,) = o.numbers("--alpha", text)
     return number
-
-
-def _numbers(option: str, text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise typer.BadParameter(f"{option} must hold numbers, got {text!r}") from None
 
 
 def _counted(text: str) -> Any:
     """A number of penalties, or a list of them."""
-    return int(text) if text.isdigit() else _numbers("--alphas", text)
+    return int(text) if text.isdigit() else o.numbers("--alphas", text)
 
 
 def _settings(

@@ -106,5 +106,8 @@ def alexnet_weights(
 
     Kernels are out × in × height × width, and each is followed by its bias. The names are
     torchvision's: `features.0.weight`, `features.0.bias`, `features.3.weight`, …
+
+    >>> from admm_softmax import datasets
+    >>> parameters = datasets.alexnet_weights()  # doctest: +SKIP
     """
     return resolve(ALEXNET, data_dir=data_dir, download=download).arrays

@@ -48,6 +48,11 @@ class Images:
     """Images as uint8, n × height × width (× 3 for RGB), and labels from 0.
 
     `class_names[label]` says what a label means; `source`, where the data came from.
+
+    >>> from admm_softmax import datasets
+    >>> digits = datasets.load_digits()
+    >>> digits.train_images.shape, digits.test_labels[:3]
+    ((1348, 8, 8), array([3, 7, 1]))
     """
 
     name: str
@@ -172,12 +177,22 @@ CIFAR10 = Spec(
 
 
 def load_mnist(*, data_dir: Folder = None, download: bool = True) -> Images:
-    """Handwritten digits: 60,000 images to train and 10,000 to test, 28 × 28."""
+    """Handwritten digits: 60,000 images to train and 10,000 to test, 28 × 28.
+
+    >>> from admm_softmax import datasets
+    >>> datasets.load_mnist().train_images.shape  # doctest: +SKIP
+    (60000, 28, 28)
+    """
     return _load(MNIST, DIGIT_NAMES, data_dir, download)
 
 
 def load_fashion_mnist(*, data_dir: Folder = None, download: bool = True) -> Images:
-    """Clothes in the format of MNIST: 60,000 images to train and 10,000 to test, 28 × 28."""
+    """Clothes in the format of MNIST: 60,000 images to train and 10,000 to test, 28 × 28.
+
+    >>> from admm_softmax import datasets
+    >>> datasets.load_fashion_mnist().train_images.shape  # doctest: +SKIP
+    (60000, 28, 28)
+    """
     return _load(FASHION_MNIST, CLOTHES, data_dir, download)
 
 
@@ -185,6 +200,10 @@ def load_cifar10(*, data_dir: Folder = None, download: bool = True) -> Images:
     """Small photographs: 50,000 to train, five batches in their order, and 10,000 to test.
 
     32 × 32 pixels, RGB.
+
+    >>> from admm_softmax import datasets
+    >>> datasets.load_cifar10().train_images.shape  # doctest: +SKIP
+    (50000, 32, 32, 3)
     """
     return _load(CIFAR10, OBJECTS, data_dir, download)
 

@@ -14,7 +14,16 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class DatasetError(RuntimeError):
-    """Data that cannot be found, read or trusted."""
+    """Data that cannot be found, read or trusted.
+
+    >>> from admm_softmax import datasets
+    >>> try:
+    ...     datasets.load_mnist(data_dir="/nowhere", download=False)
+    ... except datasets.DatasetError as error:
+    ...     print("not here")
+    ... # doctest: +SKIP
+    not here
+    """
 
 
 @dataclass(frozen=True)

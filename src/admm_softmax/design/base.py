@@ -79,6 +79,14 @@ class Design(ABC):
 
     Rows of weight zero take no part, and cost less where that is possible.
     `RowBlockDesign` has all of it for rows that can be read block by block.
+
+    >>> import numpy as np
+    >>> from admm_softmax import as_design
+    >>> design = as_design(np.eye(3), intercept=True)
+    >>> design.n_rows, design.n_features
+    (3, 4)
+    >>> design.gram(design.place(np.full(3, 1 / 3))).shape
+    (4, 4)
     """
 
     n_rows: int

@@ -84,8 +84,9 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
     choose : "best" or "one_standard_error"
         The penalty with the best mean score, or the strongest whose mean score is within one
         standard error of that.
-    l1_ratio, penalty, standardize, operator, reference, fit_intercept, penalize_intercept,
-    class_weight
+    l1_ratio, penalty, operator, reference, fit_intercept, penalize_intercept
+        As in `SoftmaxRegression`.
+    standardize, class_weight
         As in `SoftmaxRegression`. Standard deviations and balanced class weights are
         those of all rows.
     solver, max_iter, tol, n_threads, random_state

@@ -46,6 +46,16 @@ def save(model: Any, folder: str | Path, *, data: Mapping[str, Any] | None = Non
     """Write a fitted estimator, or a pipeline that ends in one, to a folder; returns the folder.
 
     `data` says what it was fitted to, and is kept in the metadata as it is.
+
+    >>> from tempfile import mkdtemp
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from admm_softmax import SoftmaxRegression, save
+    >>> pipeline = make_pipeline(StandardScaler(), SoftmaxRegression(alpha=0.1))
+    >>> folder = save(pipeline.fit(*load_iris(return_X_y=True)), mkdtemp() + "/model")
+    >>> sorted(path.name for path in folder.iterdir())
+    ['metadata.json', 'model.skops']
     """
     check_is_fitted(model)
     folder = Path(folder)
@@ -67,6 +77,16 @@ def load(path: str | Path, *, trust: bool = False) -> Any:
     trust : bool
         Pickles, and types that skops does not know, can run code when they are loaded: without
         this they are refused.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> from sklearn.datasets import load_iris
+    >>> from admm_softmax import SoftmaxRegression, load
+    >>> X, y = load_iris(return_X_y=True)
+    >>> folder = SoftmaxRegression(alpha=0.1).fit(X, y).save(mkdtemp() + "/model")
+    >>> load(folder).predict(X[:2])
+    array([0, 0])
     """
     path = Path(path)
     if not path.exists():

@@ -14,7 +14,11 @@ from admm_softmax.exchange import onnx
 
 
 def register_onnx_converters() -> None:
-    """Teach skl2onnx about the estimators, for code that calls skl2onnx itself."""
+    """Teach skl2onnx about the estimators, for code that calls skl2onnx itself.
+
+    >>> import admm_softmax
+    >>> admm_softmax.register_onnx_converters()
+    """
     onnx.register((SoftmaxRegression, SoftmaxRegressionCV))
 
 
@@ -22,6 +26,8 @@ def to_onnx(
     model: Any, X: Any = None, *, dtype: Any = None, target_opset: int | None = None
 ) -> Any:
     """A fitted estimator, or a pipeline that ends in one, as an ONNX model.
+
+    Its outputs are "label" and "probabilities".
 
     Parameters
     ----------
@@ -35,7 +41,13 @@ def to_onnx(
     target_opset : int, optional
         The version of ONNX's operators; None is the newest that skl2onnx knows.
 
-    The outputs are "label" and "probabilities".
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from admm_softmax import SoftmaxRegression, to_onnx
+    >>> clf = SoftmaxRegression(alpha=0.1).fit(*load_iris(return_X_y=True))
+    >>> [output.name for output in to_onnx(clf).graph.output]
+    ['label', 'probabilities']
     """
     check_is_fitted(model)
     register_onnx_converters()

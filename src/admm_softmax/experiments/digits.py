@@ -94,9 +94,7 @@ def run_demo(out: Path, *, repeats: int = 5) -> tuple[list[Row], Path]:
     page = Page(
         title="Digits: softmax regression against scikit-learn",
         summary=_summary(rows, split),
-        sections=[
-            Section(tables=[_table(rows, repeats)], figures=_figures(models[SHOWN_MODEL], split))
-        ],
+        sections=[_comparison(rows, repeats), *_story(models[SHOWN_MODEL], split)],
     )
     return rows, write_page(page, out / "report.html")
 
@@ -186,35 +184,56 @@ def _row(method: Method, seconds: float, model: Any, split: dict[str, Any]) -> R
     )
 
 
-def _figures(model: SoftmaxRegression, split: dict[str, Any]) -> list[Figure]:
+def _story(model: SoftmaxRegression, split: dict[str, Any]) -> list[Section]:
+    """What happened in one fit, what the model looks at, and what it gets wrong."""
     predicted = model.predict(split["X_test"])
     counts = confusion_matrix(split["y_test"], predicted, labels=model.classes_)
+    n_val, n_test = len(split["y_val"]), len(split["y_test"])
+    wrong = int(np.sum(predicted != split["y_test"]))
     return [
-        Figure(
-            "history",
-            "How the fit with solver 'admm' went: ADMM first, L-BFGS from where it slows.",
-            model.history_.plot(),
+        Section(
+            "How did the fit go?",
+            [
+                "The method 'admm', step by step: ADMM first, and L-BFGS from where it slows. It "
+                "learns from the training digits only; the curves named validation are measured "
+                f"on {n_val} other digits, and decide nothing."
+            ],
+            figures=[
+                Figure("history", "Loss, accuracy, gradient and residuals.", model.history_.plot())
+            ],
         ),
-        Figure(
-            "coefficients",
-            "The coefficients of each class as an image: blue is for the class, red against it.",
-            draw_coef(model.coef_, (8, 8), model.classes_),
+        Section(
+            "What does the model look at?",
+            figures=[
+                Figure(
+                    "coefficients",
+                    "The coefficients of each digit as an image: blue pixels speak for it, red "
+                    "ones against it.",
+                    draw_coef(model.coef_, (8, 8), model.classes_),
+                )
+            ],
         ),
-        Figure(
-            "predictions",
-            "Test digits and their predicted classes; mistakes first, in red.",
-            draw_predictions(split["X_test"], split["y_test"], predicted, (8, 8)),
-        ),
-        Figure(
-            "confusion",
-            "Test rows by true and predicted class.",
-            draw_confusion(counts, model.classes_),
+        Section(
+            "What does it get wrong?",
+            [f"{wrong} of the {n_test} test digits, which no fit has seen."],
+            figures=[
+                Figure(
+                    "predictions",
+                    "Test digits, mistakes first: in red what it is, and what the model says.",
+                    draw_predictions(split["X_test"], split["y_test"], predicted, (8, 8)),
+                ),
+                Figure(
+                    "confusion",
+                    "Test digits by true and predicted class.",
+                    draw_confusion(counts, model.classes_),
+                ),
+            ],
         ),
     ]
 
 
-def _table(rows: list[Row], repeats: int) -> Table:
-    return Table(
+def _comparison(rows: list[Row], repeats: int) -> Section:
+    table = Table(
         columns=["method", "seconds", "iterations", "objective", "test loss", "test accuracy"],
         rows=[row.cells() for row in rows],
         caption=f"The same split, the same penalty (alpha = {ALPHA:g}), default tolerances. "
@@ -222,14 +241,16 @@ def _table(rows: list[Row], repeats: int) -> Table:
         "scikit-learn ran with the better of one BLAS thread and one per core. "
         "A lower objective is a more exact fit.",
     )
+    return Section("How does it compare with scikit-learn?", tables=[table])
 
 
 def _summary(rows: list[Row], split: dict[str, Any]) -> str:
     best = min(row.objective for row in rows)
     ours = rows[0]
     return (
-        f"{len(split['X'])} handwritten digits to train on, {len(split['X_test'])} to test on, "
-        f"64 pixels each, ten classes. SoftmaxRegression ends at {ours.objective:.6f}, "
+        f"{len(split['X'])} handwritten digits to train on, {len(split['X_val'])} to validate on, "
+        f"{len(split['X_test'])} to test on, 64 pixels each, ten classes. "
+        f"SoftmaxRegression ends at {ours.objective:.6f}, "
         f"{(ours.objective - best) / best:.1e} relative above the lowest objective in the table, "
         f"and classifies {100 * ours.test_accuracy:.2f} % of the test digits correctly."
     )

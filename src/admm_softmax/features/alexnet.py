@@ -91,6 +91,14 @@ class AlexNetPool5(ImageTransformer):
         Shape of an image.
     n_features_in_, feature_names_in_
         As in scikit-learn; the features are the h·w·3 pixels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from admm_softmax.features import AlexNetPool5
+    >>> images = np.zeros((2, 32, 32, 3), dtype=np.uint8)
+    >>> AlexNetPool5().fit_transform(images).shape  # doctest: +SKIP
+    (2, 9216)
     """
 
     def __init__(

@@ -86,7 +86,15 @@ def _is_odd(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The cells of a grid, by ρ and α; all of them unless the sweep was interrupted."""
+    """The cells of a grid, by ρ and α; all of them unless the sweep was interrupted.
+
+    >>> import numpy as np
+    >>> from admm_softmax import Problem, sweep_rho_alpha
+    >>> train, val = (Problem.of(np.eye(6), [0, 1, 2, 0, 1, 2]) for _ in range(2))
+    >>> sweep = sweep_rho_alpha(train, [0.1, 1.0], [1e-3, 1e-2], validation=val, max_iter=3)
+    >>> len(sweep.cells), sweep.table("condition").shape
+    (4, (2, 2))
+    """
 
     rhos: Array
     alphas: Array

@@ -27,6 +27,13 @@ class Path:
     reads : how often X was read in all
     explained : the share of the deviance that each fit explains, under a penalty with kinks
     feature_names : those of X, if it had any
+
+    >>> from sklearn.datasets import load_iris
+    >>> from admm_softmax import softmax_path
+    >>> X, y = load_iris(return_X_y=True)
+    >>> path = softmax_path(X[::2], y[::2], [1.0, 0.1, 0.01], X_val=X[1::2], y_val=y[1::2])
+    >>> path.coefs.shape, path.alpha
+    ((3, 3, 4), 0.01)
     """
 
     alphas: Array

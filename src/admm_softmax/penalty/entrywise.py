@@ -99,6 +99,13 @@ class Bounds(Rough):
     lower, upper : numbers, or one per feature, or d × K; infinite where there is none.
         The default is W ≥ 0. The intercept has no bounds.
     ridge, operator : of the Tikhonov term; ridge=0 leaves the bounds alone
+
+    >>> from sklearn.datasets import load_digits
+    >>> from admm_softmax import SoftmaxRegression, penalties
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = SoftmaxRegression(alpha=1e-2, penalty=penalties.Bounds(lower=0)).fit(X / 16, y)
+    >>> bool(clf.coef_.min() >= 0)
+    True
     """
 
     lower: Any = 0.0

@@ -30,6 +30,14 @@ class GroupLasso(Rough):
     factors : f_g ≥ 0, one per group, by default the root of its number of features; 0 leaves
         a group free
     ridge, operator : a Tikhonov term besides, see `Rough`
+
+    >>> from sklearn.datasets import load_digits
+    >>> from admm_softmax import SoftmaxRegression, penalties
+    >>> X, y = load_digits(return_X_y=True)
+    >>> lines = penalties.GroupLasso([range(8 * i, 8 * i + 8) for i in range(8)])
+    >>> clf = SoftmaxRegression(alpha=0.05, penalty=lines).fit(X / 16, y)
+    >>> (clf.coef_.reshape(10, 8, 8) != 0).any(axis=(0, 2))  # lines that are not zero
+    array([False, False,  True,  True,  True,  True, False, False])
     """
 
     groups: Any = None
@@ -109,6 +117,15 @@ class SparseGroupLasso(GroupLasso):
 
     groups, factors, ridge, operator : as for `GroupLasso`
     l1_ratio : r from 0 (the group lasso) to 1 (the lasso)
+
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from admm_softmax import SoftmaxRegression, penalties
+    >>> X, y = load_digits(return_X_y=True)
+    >>> penalty = penalties.SparseGroupLasso(np.arange(64) // 8, l1_ratio=0.3)
+    >>> clf = SoftmaxRegression(alpha=0.03, penalty=penalty).fit(X / 16, y)
+    >>> bool(clf.n_nonzero_ < 10 * len(clf.selected_features_))
+    True
     """
 
     l1_ratio: float = 0.5

@@ -22,6 +22,12 @@ class Tikhonov(Penalty):
 
     L : p × d sparse, d counting the intercept; W_ref : d × K, or None for zero.
     Build one with `Tikhonov.over`, which adds the intercept to an L over the features.
+
+    >>> import numpy as np
+    >>> from admm_softmax import Tikhonov, operators
+    >>> penalty = Tikhonov.over(64, alpha=0.1, operator=operators.laplacian((8, 8)))
+    >>> penalty.value(np.zeros((65, 10)))  # the intercept is the last row
+    0.0
     """
 
     alpha: float

@@ -36,6 +36,14 @@ class TotalVariation(Rough):
     ridge, operator : a Tikhonov term besides, see `Rough`
 
     The prox of this penalty has no formula: solvers split V = DW instead (`split`).
+
+    >>> from sklearn.datasets import load_digits
+    >>> from admm_softmax import SoftmaxRegression, operators, penalties
+    >>> X, y = load_digits(return_X_y=True)
+    >>> penalty = penalties.TotalVariation(operators.gradient((8, 8)))
+    >>> clf = SoftmaxRegression(alpha=0.01, penalty=penalty, tol=1e-3).fit(X / 16, y)
+    >>> clf.status_.value
+    'converged'
     """
 
     differences: Any = None

@@ -48,11 +48,18 @@ def _windows() -> list[str]:
 
 
 def plain_log_ticks(axis: Any, low: float, high: float) -> None:
-    """Ticks of a logarithmic axis as plain numbers: a few where it spans less than a decade."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter  # noqa: PLC0415
+    """Ticks of a logarithmic axis as plain numbers: a few where it spans less than two decades."""
+    from matplotlib.ticker import (  # noqa: PLC0415
+        FuncFormatter,
+        LogLocator,
+        MaxNLocator,
+        NullFormatter,
+    )
 
     if 0 < high / low < 10:
         axis.set_major_locator(MaxNLocator(4))
+    elif 0 < high / low < 100:
+        axis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
     axis.set_minor_formatter(NullFormatter())
 

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from admm_softmax._parallel import cpu_count
+from admm_softmax._version import __version__
 
 
 def provenance() -> dict[str, str]:
@@ -36,8 +37,8 @@ def describe_machine() -> str:
 
 def describe_versions() -> str:
     """Versions of the library, of its main dependencies and of Python."""
-    found = []
-    for name in ("admm-softmax", "scikit-learn", "numpy", "scipy", "numba", "torch"):
+    found = [f"admm-softmax {__version__}"]
+    for name in ("scikit-learn", "numpy", "scipy", "numba", "torch"):
         try:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:  # torch is optional

@@ -144,18 +144,11 @@ def confusion_chart(counts: Sequence[Sequence[int]], classes: Sequence[Any], lab
             )
             if count and (size >= 24 or count < 100):
                 parts.append(_text(left + (j + 0.5) * size - 0.5, at, str(count), "middle", "text"))
+    letters = max(4, int(size / 7))
     for j, name in enumerate(classes):
-        few = K <= 12
-        if few or j % 5 == 0:
-            parts.append(
-                _text(
-                    left + (j + 0.5) * size,
-                    top - 7,
-                    _short(name, 8 if few else 4),
-                    "middle",
-                    "text",
-                )
-            )
+        if K <= 12 or j % 5 == 0:
+            at = left + (j + 0.5) * size
+            parts.append(_text(at, top - 7, _short(name, letters), "middle", "text"))
     extent = (left + K * size + 4, top + K * size + 24)
     parts.append(_text(left + K * size / 2, extent[1] - 6, "predicted class", "middle", "dim"))
     return _svg(parts, label, *extent)

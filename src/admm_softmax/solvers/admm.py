@@ -50,6 +50,14 @@ class ADMM(Chainable):
     gradient_every : ∇F is computed, and `tol` tested, at the first iteration and at every
         gradient_every-th after it. ADMM itself does not need ∇F, and its product with Xᵀ is a
         third of the cost of an iteration.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from admm_softmax import ADMM, Problem, run
+    >>> X, y = load_iris(return_X_y=True)
+    >>> problem = Problem.of(X, y, alpha=1e-2)
+    >>> result = run(problem, ADMM(rho=0.1, relaxation=1.7), max_iter=500, tol=1e-4)
+    >>> result.status.value
+    'converged'
     """
 
     rho: float | Literal["auto"] = "auto"

@@ -26,6 +26,14 @@ class Iterate:
     share of training rows classified correctly, and the largest absolute entry of the
     optimality residual, max|∇F| for a smooth penalty. `details` are the solver's own
     figures, by name.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from admm_softmax import LBFGS, Problem
+    >>> X, y = load_iris(return_X_y=True)
+    >>> problem = Problem.of(X, y, alpha=1e-2)
+    >>> start, step, *_ = zip(range(2), LBFGS().iterates(problem, None))
+    >>> bool(step[1].objective < start[1].objective)
+    True
     """
 
     W: Array

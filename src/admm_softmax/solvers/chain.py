@@ -22,6 +22,10 @@ class Chain(Chainable):
 
     The Gram matrix and its factorisation stay with the run, so that "gram"
     preconditioning after ADMM costs nothing: both use ρ XᵀΩX + α LᵀL.
+
+    >>> from admm_softmax import ADMM, LBFGS
+    >>> ADMM(rho=0.02).then(LBFGS(preconditioner="gram"), after=10).after
+    10
     """
 
     first: Solver

@@ -35,6 +35,13 @@ class HessianLBFGS(Chainable):
 
     It is here for comparison with the paper. `LBFGS`, whose inner inverse costs no reads of X
     or one factorisation, gets further in the same time.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from admm_softmax import HessianLBFGS, Problem, run
+    >>> X, y = load_iris(return_X_y=True)
+    >>> problem = Problem.of(X, y, alpha=1e-2)
+    >>> run(problem, HessianLBFGS(), tol=1e-6).status.value
+    'converged'
     """
 
     memory: int = 10

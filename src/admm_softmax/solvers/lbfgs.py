@@ -54,6 +54,13 @@ class LBFGS(Chainable):
 
     The first iterate is the start itself; each further one costs a read of X per trial
     step, usually one.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from admm_softmax import LBFGS, Problem, run
+    >>> X, y = load_iris(return_X_y=True)
+    >>> problem = Problem.of(X, y, alpha=1e-2)
+    >>> run(problem, LBFGS(preconditioner="gram"), tol=1e-6).status.value
+    'converged'
     """
 
     memory: int = 10

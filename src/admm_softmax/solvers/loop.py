@@ -41,7 +41,16 @@ Callback = Callable[[Iterate], bool | None]
 
 @dataclass(frozen=True)
 class Result:
-    """The W kept, the iterate and iteration it comes from, and how the run went."""
+    """The W kept, the iterate and iteration it comes from, and how the run went.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from admm_softmax import LBFGS, Problem, run
+    >>> X, y = load_iris(return_X_y=True)
+    >>> problem = Problem.of(X, y, alpha=1e-2)
+    >>> result = run(problem, LBFGS(), tol=1e-5)
+    >>> result.W.shape, result.status.value, result.n_iter == result.kept_iteration
+    ((5, 3), 'converged', True)
+    """
 
     W: Array
     iterate: Iterate

@@ -33,6 +33,14 @@ class Newton(Chainable):
 
     A step costs n (dK)² + (dK)³/3 operations, and there are about six: for small problems
     that is less than the calls of many passes. All rows are copied into memory once (`take`).
+
+    >>> from sklearn.datasets import load_iris
+    >>> from admm_softmax import Newton, Problem, run
+    >>> X, y = load_iris(return_X_y=True)
+    >>> problem = Problem.of(X, y, alpha=1e-2)
+    >>> result = run(problem, Newton(), tol=1e-8)
+    >>> result.status.value, result.n_iter < 10
+    ('converged', True)
     """
 
     def iterates(

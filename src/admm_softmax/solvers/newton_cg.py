@@ -45,6 +45,13 @@ class NewtonCG(Chainable):
 
     The first iterate is the start itself. A further one costs a read of X per CG step and
     per trial step. Its `inner_residuals` are CG's relative residuals, step by step.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from admm_softmax import NewtonCG, Problem, run
+    >>> X, y = load_iris(return_X_y=True)
+    >>> problem = Problem.of(X, y, alpha=1e-2)
+    >>> run(problem, NewtonCG(cg_tol=None), tol=1e-6).status.value
+    'converged'
     """
 
     cg_max_iter: int = 20

@@ -48,6 +48,12 @@ class ProximalLBFGS(Chainable):
     tol : the accuracy to which the working set of an earlier fit is solved before all features
         are looked at; the `tol` of the run, usually.
     gap : whether iterates carry the relative duality gap, in `details`.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from admm_softmax import ProximalLBFGS, SoftmaxRegression
+    >>> lasso = SoftmaxRegression(alpha=0.1, l1_ratio=1.0, solver=ProximalLBFGS())
+    >>> int((lasso.fit(*load_iris(return_X_y=True)).coef_ == 0).sum())
+    10
     """
 
     memory: int = 10

@@ -68,6 +68,14 @@ class SGD(Chainable):
 
     An epoch is one pass (with "gram" and fewer rows than columns, two more per step).
     `run` evaluates the iterates, and does not count the time for it.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from admm_softmax import SGD, Problem, run
+    >>> X, y = load_iris(return_X_y=True)
+    >>> problem = Problem.of(X, y, alpha=1e-2)
+    >>> result = run(problem, SGD(0.01, batch_size=30), max_iter=20, tol=0)
+    >>> bool(result.history["objective"][-1] < result.history["objective"][0])
+    True
     """
 
     learning_rate: float = 0.1

@@ -6,7 +6,11 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """Why `run` stopped. A string: `result.status == "converged"` works."""
+    """Why `run` stopped. A string: `result.status == "converged"` works.
+
+    >>> Status.TIME_LIMIT == "time_limit", Status.TIME_LIMIT.remedy
+    (True, 'Increase time_limit or loosen tol.')
+    """
 
     CONVERGED = "converged"
     ITERATION_LIMIT = "iteration_limit"

@@ -10,7 +10,7 @@ import torch
 
 from admm_softmax._arrays import Array
 from admm_softmax.design.base import Sample
-from admm_softmax.design.blocks import NEARLY_ALL
+from admm_softmax.design.blocks import KEPT_ABOVE
 from admm_softmax.design.fold import Fold, Request
 from admm_softmax.design.rows import Rows
 from admm_softmax.design.torch.arrays import DeviceArray, to_device, torch_type
@@ -137,7 +137,7 @@ class TorchDesign(TensorRows):
         """Rows √wᵢ x̃ᵢ of those that have weight, in a type. Counts a read."""
         self._check_rows(weights)
         w = weights.held
-        chosen = w.nonzero()[:, 0] if self.count(weights) <= NEARLY_ALL * self.n_rows else None
+        chosen = w.nonzero()[:, 0] if self.count(weights) <= KEPT_ABOVE * self.n_rows else None
         n = self.n_rows if chosen is None else len(chosen)
         self._reads.add(n / self.n_rows)
         size = max(at_least, self.block_rows(self.n_features))

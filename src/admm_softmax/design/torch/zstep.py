@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from admm_softmax.kernels.zstep import NEWTON_STEPS, ROOT_STEPS
+from admm_softmax.kernels.zstep import MOST_NEWTON_STEPS, MOST_ROOT_STEPS
 
 #: Newton's steps to log ω; from the starts below, six reach rounding in double.
 OMEGA_STEPS = 8
@@ -52,7 +52,7 @@ def _newton(V: Any, labels: Any, rho: float, Z: Any) -> tuple[Any, Any, Any, Any
     steps = torch.zeros_like(size)
     active = size > _rounding(Z, V, rho)
     hard = torch.zeros_like(active)
-    for _ in range(NEWTON_STEPS):
+    for _ in range(MOST_NEWTON_STEPS):
         if not bool(active.any()):
             break
         Z_new = Z - _newton_direction(P, G, rho)
@@ -93,7 +93,7 @@ def _from_scalar_equation(V: Any, labels: Any, rho: float) -> Any:
     log_rho = torch.log(V.new_tensor(rho))
     lam = A.amax(dim=1) - 1.0 / rho
     eps = torch.finfo(V.dtype).eps
-    for _ in range(ROOT_STEPS):
+    for _ in range(MOST_ROOT_STEPS):
         omega = torch.exp(_log_omega(A - (lam + log_rho)[:, None]))
         excess = rho * omega.sum(dim=1) - 1.0
         step = excess / (rho * (omega / (1.0 + omega)).sum(dim=1))
