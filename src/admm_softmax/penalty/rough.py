@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from admm_softmax._arrays import Array
+from admm_softmax._cached import cached_property
 from admm_softmax._checks import check_real
 from admm_softmax.penalty.base import Penalty, Quadratic, Split
 from admm_softmax.penalty.blocks import Blocks
@@ -98,7 +99,7 @@ class Rough(Penalty):
         """The factor of every row of W."""
         return self.features.scale
 
-    @property
+    @cached_property
     def quadratic(self) -> Quadratic:
         """(α ridge/2) ‖L (W − W_ref)‖²."""
         return self.features.quadratic.with_strength(self.alpha * self.ridge_share)

@@ -115,7 +115,9 @@ def _joined(problem: Problem, L: Any, ratio: float, q: Quadratic) -> Problem:
         squares = np.full(problem.shape[0], ratio)
         if q.strength > 0.0 and q.diagonal is not None:
             squares += q.strength * q.diagonal
-        return problem.with_penalty(Tikhonov.from_quadratic(Quadratic.scaled(1.0, np.sqrt(squares))))
+        return problem.with_penalty(
+            Tikhonov.from_quadratic(Quadratic.scaled(1.0, np.sqrt(squares)))
+        )
     parts = [np.sqrt(ratio) * (sp.eye_array(problem.shape[0], format="csr") if L is None else L)]
     if q.strength > 0:
         parts.append(np.sqrt(q.strength) * q.L)
