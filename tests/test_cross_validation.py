@@ -304,7 +304,7 @@ def test_a_picture():
     clf = SoftmaxRegressionCV(5, cv=3).fit(X, y)
     figure = clf.plot()
     titles = [axis.get_title(loc="left") for axis in figure.axes]
-    assert titles == ["Negative log loss", "Norm of each class's weights"]
+    assert titles == ["Negative log loss", "Norm of each class's coefficients"]
     assert len(figure.axes[0].lines) == 3 + 1 + 1 + 1  # folds, their key, the mean, the choice
 
 

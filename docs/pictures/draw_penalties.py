@@ -12,11 +12,11 @@ from admm_softmax import SoftmaxRegression, datasets, operators, penalties, soft
 from admm_softmax.plots.figure import new_figure
 
 HERE = Path(__file__).parent
-SHOWN = 5  # digits whose weights are shown
+SHOWN = 5  # digits whose coefficients are shown
 
 
 def lasso_path():
-    """Norms of the weights of each pixel along a path of the lasso."""
+    """Norms of the coefficients of each pixel along a path of the lasso."""
     X, y = load_digits(return_X_y=True)
     path = softmax_path(X / 16, y, 60, penalty=penalties.Lasso())
     names = [f"pixel ({j // 8}, {j % 8})" for j in range(64)]
@@ -25,7 +25,7 @@ def lasso_path():
 
 def image_rows(rows, shape, title_of, path):
     """One line of images for each pair of title and coefficients."""
-    figure = new_figure(1.55 * SHOWN + 1.9, 1.62 * len(rows))
+    figure = new_figure(1.55 * SHOWN + 1.9, 1.62 * len(rows) + 0.45)
     axes = figure.subplots(len(rows), SHOWN, squeeze=False)
     for i, (line, (title, coef)) in enumerate(zip(axes, rows, strict=True)):
         limit = np.quantile(np.abs(coef[:SHOWN]), 0.998) or 1.0
@@ -37,11 +37,13 @@ def image_rows(rows, shape, title_of, path):
             if i == 0:
                 axis.set_title(title_of(k), fontsize=11)
         line[0].set_ylabel(title, rotation=0, ha="right", va="center", fontsize=10, labelpad=8)
+    words = "blue: positive, red: negative, white: zero; one scale for each line"
+    figure.supxlabel(words, fontsize=10, color="0.35")
     figure.savefig(path, dpi=100)
 
 
-def weights_as_images():
-    """The weights of MNIST's pixels under three penalties."""
+def coefficients_as_images():
+    """The coefficients of MNIST's pixels under three penalties."""
     images = datasets.load_mnist()
     pixels = images.train_images.reshape(-1, 784) / 255.0
     X, y = pixels[:6000], images.train_labels[:6000].astype(int)
@@ -58,11 +60,11 @@ def weights_as_images():
         accuracy = 100 * model.score(X_test, y_test)
         rows.append((f"{name}\n{accuracy:.1f} %", model.coef_))
         print(name, model.status_, accuracy, flush=True)
-    image_rows(rows, (28, 28), lambda k: f"digit {k}", HERE / "weights-by-penalty.png")
+    image_rows(rows, (28, 28), lambda k: f"digit {k}", HERE / "coefficients-by-penalty.png")
 
 
 def groups():
-    """The digits' weights when entries, pixels, or lines of the image leave together."""
+    """The digits' coefficients when entries, pixels, or lines of the image leave together."""
     X, y = load_digits(return_X_y=True)
     lines = np.arange(64) // 8
     rows = [
@@ -82,7 +84,7 @@ def main():
     """Draw all three."""
     lasso_path()
     groups()
-    weights_as_images()
+    coefficients_as_images()
 
 
 if __name__ == "__main__":

@@ -252,7 +252,7 @@ def test_a_frame_and_a_picture(tmp_path):
     figure = path.plot()
     assert [axis.get_title(loc="left") for axis in figure.axes] == [
         "Validation loss",
-        "Norm of each class's weights",
+        "Norm of each class's coefficients",
     ]
     assert f"α = {path.alpha:.2g}" in [text.get_text() for text in figure.axes[0].texts]
     figure.savefig(tmp_path / "path.png")

@@ -56,7 +56,7 @@ def _draw_norms(axis: Any, alphas: Array, norms: Array) -> None:
     axis.plot(alphas, norms, color=GREY, linewidth=0.9, alpha=0.7)
     axis.plot(alphas, norms.mean(axis=1), color=BLUE, linewidth=2, label="mean")
     axis.set_yscale("log")
-    axis.set_title("Norm of each class's weights", loc="left", fontsize=11)
+    axis.set_title("Norm of each class's coefficients", loc="left", fontsize=11)
 
 
 def draw_coefs(alphas: Array, lines: Array, names: list[str], most: int, label: Any) -> Any:
@@ -73,6 +73,11 @@ def draw_coefs(alphas: Array, lines: Array, names: list[str], most: int, label: 
     axis.set_xscale("log")
     axis.invert_xaxis()
     axis.set_xlabel("α (less penalty to the right)")
-    style_axis(axis, "Norm over the classes" if label is None else f"Coefficients of {label}")
+    style_axis(
+        axis,
+        "Norm of each feature's coefficients over the classes"
+        if label is None
+        else f"Coefficients of {label}",
+    )
     axis.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
