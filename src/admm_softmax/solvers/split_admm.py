@@ -49,7 +49,7 @@ BALANCE, FLOOR, LARGEST_SCALED = 1.0, 1e-2, 5_000
 #: ‖LW − V‖ over the last step of V differs from AIM by more than UNBALANCED. Both are in units of
 #: V, so that a small α does not count. Looking from the tenth iteration on, with residuals
 #: relative to V and to the dual, took 90 factorisations for twelve paths (lasso, groups and
-#: nuclear norm on four data sets) instead of one each, and no fewer iterations.
+#: nuclear norm on four data sets) instead of one or two each, and no fewer iterations.
 AIM, UNBALANCED, CHANGE = 0.3, 5.0, 4.0
 BALANCE_AT = (80, 160, 320, 640)
 
