@@ -217,6 +217,30 @@ def test_bad_settings_of_cross_validation():
         SoftmaxRegressionCV(alphas=2, l1_ratios=[]).fit(X, y)
 
 
+def test_tikhonov_by_name_is_the_usual_penalty():
+    X, y, _ = data(3)
+    usual, named = (
+        SoftmaxRegression(alpha=0.1, penalty=penalty).fit(X, y)
+        for penalty in (None, penalties.Tikhonov())
+    )
+    np.testing.assert_array_equal(named.coef_, usual.coef_)
+    with pytest.raises(ValueError, match="give operator=… instead"):
+        SoftmaxRegression(penalty=penalties.Tikhonov(L=np.eye(4))).fit(X, y)
+    with pytest.raises(ValueError, match="Tikhonov needs features first"):
+        _ = penalties.Tikhonov().quadratic
+
+
+@pytest.mark.parametrize(
+    "penalty", [penalties.Lasso(), penalties.GroupLasso(), penalties.NuclearNorm()]
+)
+def test_every_iteration_has_a_certificate(penalty):
+    X, y, _ = data(3)
+    clf = SoftmaxRegression(alpha=0.05, penalty=penalty).fit(X, y)
+    assert len(clf.history_["gap"]) == len(clf.history_["objective"]) > 2
+    assert np.isfinite(clf.history_["gap"]).all()
+    assert clf.history_["gap"][-1] < 0.05
+
+
 def test_admm_by_name_takes_every_penalty():
     X, y, _ = data(3)
     for penalty in (penalties.Lasso(), penalties.NuclearNorm()):

@@ -25,7 +25,7 @@ def lasso_path():
 
 def image_rows(rows, shape, title_of, path):
     """One line of images for each pair of title and coefficients."""
-    figure = new_figure(1.55 * DIGITS_SHOWN + 1.9, 1.62 * len(rows))
+    figure = new_figure(1.55 * DIGITS_SHOWN + 1.9, 1.62 * len(rows) + 0.45)
     axes = figure.subplots(len(rows), DIGITS_SHOWN, squeeze=False)
     for i, (line, (title, coef)) in enumerate(zip(axes, rows, strict=True)):
         limit = np.quantile(np.abs(coef[:DIGITS_SHOWN]), 0.998) or 1.0
@@ -37,6 +37,8 @@ def image_rows(rows, shape, title_of, path):
             if i == 0:
                 axis.set_title(title_of(k), fontsize=11)
         line[0].set_ylabel(title, rotation=0, ha="right", va="center", fontsize=10, labelpad=8)
+    words = "blue: positive, red: negative, white: zero; one scale for each line"
+    figure.supxlabel(words, fontsize=10, color="0.35")
     figure.savefig(path, dpi=100)
 
 

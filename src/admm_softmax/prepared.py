@@ -16,6 +16,8 @@ if TYPE_CHECKING:  # for the types of the fields alone; each is made in the modu
     from admm_softmax.solvers.least_squares.spectral import Basis
     from admm_softmax.solvers.preconditioner import SampledGram
     from admm_softmax.solvers.row_space import RowBasis, Small
+    from admm_softmax.solvers.split_admm import LastSplit
+    from admm_softmax.solvers.split_factor import SplitFactor
     from admm_softmax.solvers.working_set import LastPairs, LastPass, WorkingSet
 
 T = TypeVar("T")
@@ -49,6 +51,11 @@ class Slot(Generic[T]):
         with self._lock:
             self._value = value
 
+    def drop(self) -> None:
+        """Forget the stored value."""
+        with self._lock:
+            self._value = None
+
     def last(self) -> T | None:
         """The stored value, if any."""
         return self._value
@@ -80,6 +87,8 @@ class Prepared:
     | `working_set`    | rows, weights, last fit    | `ProximalLBFGS`, for the next fit     |
     | `last_pass`      | rows, weights, labels, W   | `ProximalLBFGS`, for the next fit     |
     | `last_pairs`     | the working set, last fit  | `ProximalLBFGS`, for the next fit     |
+    | `split_factor`   | rows, weights, L and σ/ρ   | ADMM's second split, for all alphas   |
+    | `last_split`     | the last fit               | ADMM's second split, for the next fit |
 
     It belongs to a `Problem` and to its copies with another penalty, and lives as long as they
     do. Values are never written to, so that runs in several threads may share them; one that
@@ -108,6 +117,8 @@ class Prepared:
         self.working_set: Slot[WorkingSet] = Slot(folds=True)
         self.last_pass: Slot[LastPass] = Slot()
         self.last_pairs: Slot[LastPairs] = Slot()
+        self.split_factor: Slot[SplitFactor] = Slot()
+        self.last_split: Slot[LastSplit] = Slot()
         self._lock = RLock()
         self._gram: Any = None
         self._squares: Array | None = None

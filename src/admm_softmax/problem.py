@@ -272,6 +272,10 @@ class Problem:
     def _prepared_by(self, prepared: Prepared) -> Problem:
         return replace(self, prepared=prepared, workspace=Workspace())
 
+    def with_loaded_code(self) -> Problem:
+        """The same problem for a solver that loads compiled code whatever the size of X."""
+        return replace(self, design=self.design.with_loaded_code())
+
     def for_run(self) -> Problem:
         """The same problem for one run, with its own count of reads and its own W-step."""
         return replace(self, design=self.design.view(), workspace=Workspace())

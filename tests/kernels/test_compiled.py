@@ -227,7 +227,7 @@ def test_requests_that_share_a_read_get_what_each_gets_alone(form, name, compile
         given = [b if i % 2 and name_ != "labels" else a
                  for name_, a, b in zip(kernel.inputs, shared, others, strict=True)]  # fmt: skip
         requests.append(Request(rng.standard_normal((d + 1, columns)), own, tuple(given)))
-    alone = [design.fold(*request) for request in requests]
+    alone = [design.fold(*request[:3]) for request in requests]
     before = design.reads
     together = design.fold_many(requests)
     assert design.reads == before + 1

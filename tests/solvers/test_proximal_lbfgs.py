@@ -168,7 +168,7 @@ def test_admm_hands_over():
     X, labels = make(90, 8, 3)
     problem = Problem.of(X, labels, 0.02, penalty=penalties.Lasso())
     chain = ADMM(relaxation=1.6).then(ProximalLBFGS(), after=3)
-    result = run(problem, chain, tol=1e-9)
+    result = run(problem, chain, tol=1e-8)
     assert result.status == "converged"
     assert {"sigma", "nonzero", "gap"} <= set(result.history.columns)
 
@@ -266,3 +266,22 @@ def test_the_bound_on_a_rows_block_of_the_metric_is_near_its_largest_eigenvalue(
     found = _largest_eigenvalues(base, N, Q)
     assert (found >= 0.6 * exact).all()  # above half, steps descend
     assert (found <= 1.5 * np.maximum(exact, base)).all()
+
+
+def test_small_passes_run_compiled_as_compiled_code_is_loaded_anyway():
+    X, y = make(2000, 60, 10)
+    problem = Problem.of(X, y, 0.02, penalty=penalties.Lasso())
+    assert not problem.design.compiles(10)
+    assert problem.design.compiles(10, is_loaded=True)
+    seen = []
+    fold_batch = problem.design._fold_batch
+    problem.design._fold_batch = lambda requests, compiled: (
+        seen.append(compiled) or fold_batch(requests, compiled)
+    )
+    found = run(problem, ProximalLBFGS(), tol=1e-3)
+    assert found.status == "converged"
+    assert seen.count(False) <= 1 < len(seen)  # X̃ᵀw has no columns of W
+    seen.clear()
+    plain = problem.at(found.W)
+    assert seen == [False]
+    assert plain.objective == pytest.approx(found.iterate.objective, rel=1e-12)

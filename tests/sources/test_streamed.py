@@ -120,7 +120,7 @@ def test_requests_share_a_read(small_blocks):
     assert (counted.starts, design.reads) == (1, 1)
     for request, fold in zip(requests, together, strict=True):
         np.testing.assert_allclose(
-            fold.product, design.fold(*request).product, rtol=1e-11, atol=1e-14
+            fold.product, design.fold(*request[:3]).product, rtol=1e-11, atol=1e-14
         )
 
 

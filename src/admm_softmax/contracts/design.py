@@ -191,7 +191,7 @@ def _check_shared_reads(case: _Case) -> None:
     folds = design.fold_many(requests)
     require(design.reads == 2, f"requests of two kinds must take two reads, got {design.reads}")
     for request, fold in zip(requests, folds, strict=True):
-        alone = design.fold(*request)
+        alone = design.fold(request.W, request.kernel, request.rows)
         require_close(fold.product, alone.product, "a fold that shares a read", case.tolerance)
         require_close(fold.sums.values, alone.sums.values, "its sums", case.tolerance)
 

@@ -101,7 +101,12 @@ def _check_prox(penalty: Penalty, V: Array, rng: np.random.Generator) -> None:
 
 def _check_split(penalty: Penalty, W: Array, V: Array) -> None:
     """h(W) = g(LW): a prox of g must not raise g, which h measures where LW is it."""
-    L, prox, back = penalty.split
+    L, prox, back, with_quadratic = penalty.split
+    if with_quadratic is not None:
+        require(L is None, "a split with an L cannot take the quadratic part")
+        P = with_quadratic(V, 0.7)
+        residual = penalty.optimality(P, (P - V) / 0.7)
+        require_close(residual, np.zeros_like(P), "optimality at the prox of g + q", 1e-9)
     if L is None:
         require_close(prox(V, 0.7), penalty.prox(V, 0.7), "the prox of the split", 1e-10)
         return

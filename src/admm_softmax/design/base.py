@@ -124,6 +124,7 @@ class Design(ABC):
         self.intercept = bool(intercept)
         self._reads = Reads()
         self._submit: Callable[[Request], Fold] | None = None
+        self._is_loaded = False
 
     # ---- passes over X ----
 
@@ -297,15 +298,24 @@ class Design(ABC):
         """How often X was read; a read of some rows counts as their share of all rows."""
         return self._reads.count
 
-    def compiles(self, columns: int) -> bool:
+    def compiles(self, columns: int, *, is_loaded: bool = False) -> bool:
         """Whether passes with this many columns of W repay loading compiled code."""
-        return thresholds.repays_compiling(self.n_rows, self.entries, columns)
+        return thresholds.repays_compiling(self.n_rows, self.entries, columns, is_loaded=is_loaded)
+
+    def with_loaded_code(self) -> Self:
+        """The same view for a user who loads compiled code anyway: more passes run compiled.
+
+        The choice is the user's, and not made by what is loaded: the same fit gives the same bits.
+        """
+        view = copy(self)
+        view._is_loaded = True
+        return view
 
     # ---- what all designs share ----
 
     def fold(self, W: Array, kernel: RowKernel, rows: Sequence[Rows] = ()) -> Fold:
         """Run `kernel` over every block of X̃ W and sum X̃_bᵀ R_b. One read."""
-        request = Request(np.asarray(W), kernel, tuple(rows))
+        request = Request(np.asarray(W), kernel, tuple(rows), self._is_loaded)
         if self._submit is None:
             return self.fold_many([request])[0]
         self._check(request)
@@ -333,12 +343,15 @@ class Design(ABC):
         if len(requests) == 1:
             self._check(requests[0])
             self._reads.add(1)
-            return self._fold_batch(list(requests), self.compiles(requests[0].columns))
+            (request,) = requests
+            compiled = self.compiles(request.columns, is_loaded=request.is_loaded)
+            return self._fold_batch([request], compiled)
         folds: dict[int, Fold] = {}
         for numbers in self._batches(requests):
             self._reads.add(1)
             batch = [requests[i] for i in numbers]
-            compiled = self.compiles(sum(request.columns for request in batch))
+            columns = sum(request.columns for request in batch)
+            compiled = self.compiles(columns, is_loaded=batch[0].is_loaded)
             folds.update(zip(numbers, self._fold_batch(batch, compiled), strict=True))
         return [folds[i] for i in range(len(requests))]
 

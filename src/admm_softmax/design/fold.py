@@ -18,6 +18,8 @@ class Request(NamedTuple):
     W: Array
     kernel: RowKernel
     rows: tuple[Rows, ...] = ()
+    #: Whether compiled code is loaded anyway, see `Design.with_loaded_code`.
+    is_loaded: bool = False
 
     @property
     def kind(self) -> Hashable:
@@ -25,7 +27,7 @@ class Request(NamedTuple):
         named = dict(zip(self.kernel.inputs, self.rows, strict=True))
         labels = named["labels"].key if "labels" in named else None
         shapes = self.W.shape, *(rows.columns for rows in self.rows)
-        return self.kernel.kind, labels, shapes
+        return self.kernel.kind, labels, shapes, self.is_loaded
 
     @property
     def columns(self) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from admm_softmax.penalty import Tikhonov
+
 #: The values that change nothing, and what to do instead of others.
 _NEUTRAL: dict[str, tuple[tuple[Any, ...], str]] = {
     "dual": (
@@ -30,8 +32,12 @@ def penalty_object(given: Any, l1_ratio: float) -> Any:
     """The penalty of an estimator, without the names that scikit-learn has for the usual one.
 
     Its "l2" is the penalty without `l1_ratio`, its "elasticnet" the one with it; None stands for
-    both here. "deprecated" is the default of scikit-learn 1.8 and later.
+    both here, and so does `Tikhonov()`. "deprecated" is the default of scikit-learn 1.8 and later.
     """
+    if isinstance(given, Tikhonov):
+        if given.L is not None:
+            raise ValueError("penalty=Tikhonov(L=…) is not supported: give operator=… instead")
+        return None
     if not isinstance(given, str):
         return given
     if given in ("elasticnet", "deprecated") or (given == "l2" and not l1_ratio):

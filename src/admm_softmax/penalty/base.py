@@ -116,11 +116,13 @@ class Split(NamedTuple):
     """h(W) = g(LW): the matrix L, None for the identity, and prox(V, step) of g.
 
     back(W, V) is the W nearest to one whose LW is zero where V is; None where L = I.
+    with_quadratic(V, step) is the prox of g + q, for L = I; None where it has no formula.
     """
 
     L: Any
     prox: Callable[[Array, float], Array]
     back: Callable[[Array, Array], Array] | None = None
+    with_quadratic: Callable[[Array, float], Array] | None = None
 
 
 class Penalty(ABC):

@@ -61,9 +61,12 @@ class Blocks:
         entries = float(self.l1 @ np.abs(V).sum(axis=1))
         return entries if self.group is None else entries + float(self._l2 @ self.norms(V))
 
-    def prox(self, V: Array, step: float) -> Array:
-        """Shrink every entry, then every group's norm; or clip."""
-        shrunk = soft(V, step * self.l1[:, None])
+    def prox(self, V: Array, step: float | Array) -> Array:
+        """Shrink every entry, then every group's norm; or clip.
+
+        step : a number, or one per row, equal within a group
+        """
+        shrunk = soft(V, (step * self.l1)[:, None])
         if self.group is not None:
             return self._scaled_down(shrunk, step)
         return self._clipped(shrunk) if self.is_bounded else shrunk
@@ -102,9 +105,22 @@ class Blocks:
         free = (self.l1 == 0) & (self._l2[self.group] == 0 if self.group is not None else True)
         return np.where(free, np.inf, np.nan_to_num(ratio, nan=0.0, posinf=np.inf))
 
-    def _scaled_down(self, V: Array, step: float) -> Array:
+    def is_constant(self, rows: Array) -> bool:
+        """Whether all rows of a group have the same entry here."""
+        if self.group is None:
+            return True
+        return bool((rows == self._of_groups(rows)[self.group]).all())
+
+    def _of_groups(self, rows: Array) -> Array:
+        """One entry per group, from one per row."""
+        found = np.zeros(len(self._l2))
+        found[self.group] = rows
+        return found
+
+    def _scaled_down(self, V: Array, step: float | Array) -> Array:
         """Every group's norm smaller by its threshold, and zero below it."""
-        norms, thresholds = self.norms(V), step * self._l2
+        steps = self._of_groups(step) if isinstance(step, np.ndarray) else step
+        norms, thresholds = self.norms(V), steps * self._l2
         keep = np.where(norms > thresholds, 1.0 - thresholds / np.where(norms > 0, norms, 1.0), 0.0)
         return np.asarray(V * keep[self.group][:, None])
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from admm_softmax._arrays import Array
+from admm_softmax._cached import cached_property
 from admm_softmax.penalty.blocks import Blocks
 from admm_softmax.penalty.rough import (
     Rough,
@@ -44,7 +45,7 @@ class Lasso(Rough):
         """One per row of W."""
         return self.alpha * self.l1_share * self.scale
 
-    @property
+    @cached_property
     def blocks(self) -> Blocks:
         """Entries, each with its threshold."""
         return Blocks(l1=self.thresholds)
@@ -141,7 +142,7 @@ class Bounds(Rough):
         whole[:d] = bound
         return whole
 
-    @property
+    @cached_property
     def blocks(self) -> Blocks:
         """Entries within limits."""
         lower, upper = self.limits

@@ -67,7 +67,7 @@ class GroupLasso(Rough):
         factors[self.codes] = self.scale
         return factors
 
-    @property
+    @cached_property
     def blocks(self) -> Blocks:
         """Groups, each with a threshold on its norm and one on its entries."""
         share = self.entry_share

@@ -42,10 +42,15 @@ class NuclearNorm(Rough):
 
     def prox(self, V: Array, step: float) -> Array:
         """Shrink the singular values."""
-        shrunk = self._offset(V).copy()
-        d = self.features.n_features
-        shrunk[:d] = _with_values(shrunk[:d], lambda s: soft(s, step * self.alpha))
-        return self._back(shrunk)
+        return self._back(self._prox_by_rows(self._offset(V), np.full(len(V), step)))
+
+    def _takes_steps(self, rows: Array) -> bool:
+        return bool(np.ptp(self._part(rows)) == 0)
+
+    def _prox_by_rows(self, offset: Array, steps: Array) -> Array:
+        shrunk, d = offset.copy(), self.features.n_features
+        shrunk[:d] = _with_values(shrunk[:d], lambda s: soft(s, steps[0] * self.alpha))
+        return shrunk
 
     def optimality(self, W: Array, loss_gradient: Array) -> Array:
         """The element of the subdifferential with the smallest Frobenius norm.

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from admm_softmax._arrays import Array
+from admm_softmax._cached import cached_property
 from admm_softmax._checks import check_real
-from admm_softmax.penalty.base import Penalty, Quadratic
+from admm_softmax.penalty.base import Penalty, Quadratic, Split
 from admm_softmax.penalty.blocks import Blocks
 from admm_softmax.penalty.tikhonov import Tikhonov, check_alpha
 
@@ -98,7 +99,7 @@ class Rough(Penalty):
         """The factor of every row of W."""
         return self.features.scale
 
-    @property
+    @cached_property
     def quadratic(self) -> Quadratic:
         """(α ridge/2) ‖L (W − W_ref)‖²."""
         return self.features.quadratic.with_strength(self.alpha * self.ridge_share)
@@ -133,6 +134,31 @@ class Rough(Penalty):
     def prox(self, V: Array, step: float) -> Array:
         """The W that minimises h(W) + ‖W − V‖² / (2 step), from the blocks."""
         return self._back(self._parts.prox(self._offset(V), step))
+
+    @property
+    def split(self) -> Split:
+        """V = W. The V-step takes q too, where that is a ridge that the prox has a formula for.
+
+        h(v) + (r/2) v² + (v − u)²/(2s) is, up to a constant, h(v) + (v − u/(1 + rs))²/(2s′) with
+        s′ = s/(1 + rs): the prox of h with other steps.
+        """
+        ridge = self._ridge_rows()
+        if ridge is None or not self._takes_steps(ridge):
+            return Split(None, self.prox)
+
+        def prox(V: Array, step: float) -> Array:
+            shrink = 1.0 / (1.0 + step * ridge)
+            return self._back(self._prox_by_rows(shrink[:, None] * self._offset(V), step * shrink))
+
+        return Split(None, self.prox, with_quadratic=prox)
+
+    def _takes_steps(self, rows: Array) -> bool:
+        """Whether the prox has a formula where every row has such a step of its own."""
+        return self._parts.is_constant(rows)
+
+    def _prox_by_rows(self, offset: Array, steps: Array) -> Array:
+        """The prox around W_ref = 0 with a step per row."""
+        return self._parts.prox(offset, steps)
 
     def optimality(self, W: Array, loss_gradient: Array) -> Array:
         """The smallest element of ∇loss + ∂R(W), from the blocks."""

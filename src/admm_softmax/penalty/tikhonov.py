@@ -21,7 +21,8 @@ class Tikhonov(Penalty):
     """(α/2) ‖L (W − W_ref)‖²_F, with its gradient α LᵀL (W − W_ref).
 
     L : p × d sparse, d counting the intercept; W_ref : d × K, or None for zero.
-    Build one with `Tikhonov.over`, which adds the intercept to an L over the features.
+    Build one with `Tikhonov.over`, which adds the intercept to an L over the features. For an
+    estimator `Tikhonov()` is enough: it has alpha, operator and reference itself.
 
     >>> import numpy as np
     >>> from admm_softmax import Tikhonov, operators
@@ -30,8 +31,8 @@ class Tikhonov(Penalty):
     0.0
     """
 
-    alpha: float
-    L: Any
+    alpha: float = 1.0
+    L: Any = None
     reference: Array | None = None
 
     @classmethod
@@ -73,6 +74,8 @@ class Tikhonov(Penalty):
     @cached_property
     def quadratic(self) -> Quadratic:
         """The whole penalty, which is quadratic."""
+        if self.L is None:
+            raise ValueError("Tikhonov needs features first: call over")
         return Quadratic(self.alpha, self.L, self.reference)
 
     @classmethod

@@ -73,6 +73,11 @@ def draw_coefs(alphas: Array, lines: Array, names: list[str], most: int, label: 
     axis.set_xscale("log")
     axis.invert_xaxis()
     axis.set_xlabel("α (less penalty to the right)")
-    style_axis(axis, "Norm over the classes" if label is None else f"Coefficients of {label}")
+    style_axis(
+        axis,
+        "Norm of each feature's coefficients over the classes"
+        if label is None
+        else f"Coefficients of {label}",
+    )
     axis.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure

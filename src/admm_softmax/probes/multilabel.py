@@ -15,7 +15,7 @@ from admm_softmax.probes.data import Part
 from admm_softmax.probes.metrics import Metric, as_multilabel, best_of
 
 #: What decides, and what is measured, unless others are named.
-DECIDING, REPORTED = "map", ("map", "auroc")
+DECIDING, MULTILABEL_REPORTED = "map", ("map", "auroc")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class MultiLabelSweep:
     Cs: Array
     metric: Metric
     settings: dict[str, Any]
-    reported = REPORTED
+    reported = MULTILABEL_REPORTED
     as_metric = staticmethod(as_multilabel)
 
     def run(self, rows: Part, validation: Part, name: str) -> MultiLabelFound:

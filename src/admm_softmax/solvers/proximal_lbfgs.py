@@ -66,6 +66,7 @@ class ProximalLBFGS(Chainable):
     def iterates(self, problem: Problem, W0: Array | None) -> Iterator[Iterate]:
         """Yield the start, then an iterate per step, or per working set."""
         blocks = require_blocks(self, problem)
+        problem = problem.with_loaded_code()  # coordinate descent is compiled
         W = problem.penalty.prox(_start(problem, W0), 0.0)
         if W0 is None:  # a cold fit gives the same bits whatever was fitted before
             LastPairs.forget(problem)

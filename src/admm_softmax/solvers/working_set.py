@@ -152,7 +152,7 @@ def _made(problem: Problem, features: Any) -> WorkingSet:
     if features is None:
         return WorkingSet(None, design, _gram(problem, leaves_intercept(problem)), 1.0)
     columns = features[features < design.n_features - design.intercept]
-    part = design.columns(columns)
+    part = design.columns(columns).with_loaded_code()
     small = Problem.on_rows(
         part,
         problem.labels,

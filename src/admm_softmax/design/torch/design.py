@@ -20,7 +20,7 @@ from admm_softmax.design.torch.rows import TensorRows, digest_of
 from admm_softmax.kernels.row_kernel import Sums
 
 #: Bytes of X in one block, and of the scores of one block: enough to keep a device busy.
-BLOCK_BYTES, SCORE_BYTES = 64 << 20, 16 << 20
+DEVICE_BLOCK_BYTES, SCORE_BYTES = 64 << 20, 16 << 20
 #: Panels of columns in a Gram matrix: products below its diagonal are left out.
 COLUMN_PANELS = 8
 
@@ -54,10 +54,10 @@ class TorchDesign(TensorRows):
 
     def block_rows(self, columns: int = 1) -> int:
         """The number of rows per block, for so many columns of scores."""
-        by_entries = BLOCK_BYTES // (self.shape[1] * self.product_type.itemsize)
+        by_entries = DEVICE_BLOCK_BYTES // (self.shape[1] * self.product_type.itemsize)
         return int(max(64, min(by_entries, SCORE_BYTES // (8 * max(1, columns)))))
 
-    def compiles(self, columns: int) -> bool:
+    def compiles(self, columns: int, *, is_loaded: bool = False) -> bool:
         """Never: passes are torch's."""
         return False
 

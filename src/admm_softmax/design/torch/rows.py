@@ -16,8 +16,8 @@ from admm_softmax.design.torch.arrays import DeviceArray, to_device, torch_type
 #: Devices that torch computes on; of these MPS has no float64.
 DEVICES = ("cpu", "cuda", "xpu", "mps")
 WITHOUT_DOUBLE = ("mps",)
-FLOATS = (torch.float64, torch.float32)
-HALVES = (torch.float16, torch.bfloat16)
+TORCH_FLOATS = (torch.float64, torch.float32)
+TORCH_HALVES = (torch.float16, torch.bfloat16)
 #: Odd constants of a mixing function (Steele, Lea & Flood 2014), as signed 64-bit numbers.
 _MIX = (-7046029254386353131, -4658895280553007687, -7723592293110705685)
 
@@ -165,7 +165,7 @@ def _checked(X: Any) -> Any:
     if X.dtype.is_complex:
         raise TypeError(f"X must hold real numbers, got type {X.dtype}")
     X = X.detach()
-    if X.dtype in FLOATS or X.dtype in HALVES:
+    if X.dtype in TORCH_FLOATS or X.dtype in TORCH_HALVES:
         return X
     return X.to(torch.float32 if X.device.type in WITHOUT_DOUBLE else torch.float64)
 

@@ -19,7 +19,7 @@ from admm_softmax.solvers.least_squares.auto import (
     as_strategy,
     shared_step,
 )
-from admm_softmax.solvers.least_squares.base import Breakdown, Strategy, WStep
+from admm_softmax.solvers.least_squares.base import Breakdown, Solution, Strategy, WStep
 from admm_softmax.solvers.least_squares.cholesky import Cholesky, Precision
 from admm_softmax.solvers.least_squares.pcg import PCG
 from admm_softmax.solvers.least_squares.qr import QR
@@ -37,6 +37,7 @@ __all__ = [
     "FirstOf",
     "Precision",
     "SharedFactors",
+    "Solution",
     "Spectral",
     "Strategy",
     "WStep",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from copy import copy
 from dataclasses import dataclass
 
 from admm_softmax._arrays import Array
@@ -150,6 +151,15 @@ class AutoStep:
     def precondition(self, R: Array) -> Array:
         """Precondition with the current strategy."""
         return self.step.precondition(R)
+
+    def view(self, problem: Problem) -> AutoStep | None:
+        """The same factor for another run; None where the step in use has no view."""
+        view = getattr(self.step, "view", None)
+        if view is None:
+            return None
+        other = copy(self)
+        other.problem, other.order, other.step = problem, list(self.order), view(problem)
+        return other
 
     def _next(self) -> WStep:
         while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -145,6 +146,12 @@ class CholeskyStep:
             W = self.previous[1] + self.precondition(M - self.previous[0])
         self.previous = M, W
         return Solution(W, None)
+
+    def view(self, problem: Problem) -> CholeskyStep:
+        """The same factor for another run, without the solutions of this one."""
+        other = copy(self)
+        other.problem, other.previous = problem, None
+        return other
 
     def _times_H(self, W: Array) -> Array:
         assert self.rho is not None

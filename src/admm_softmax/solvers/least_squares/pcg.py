@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Literal
 
@@ -125,6 +126,12 @@ class PCGStep:
     def _apply(self, V: Array) -> Array:
         assert self.rho is not None
         return self.rho * self.problem.gram_product(V) + self.problem.penalty.quadratic.product(V)
+
+    def view(self, problem: Problem) -> PCGStep:
+        """The same factor for another run, which reads X through its own design."""
+        other = copy(self)
+        other.problem = problem
+        return other
 
     def precondition(self, R: Array) -> Array:
         """Apply Δ⁻¹, corrected by the sketch (Woodbury)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +66,10 @@ class QRStep:
             half = solve_triangular(self.R, M[kept] * scale, trans=1, check_finite=False)
             W[kept] = scale * solve_triangular(self.R, half, check_finite=False)
         return Solution(W, None)
+
+    def view(self, problem: Problem) -> QRStep:
+        """The same factor for another run."""
+        return copy(self)
 
     def precondition(self, R: Array) -> Array:
         """H⁻¹R, without a correction."""

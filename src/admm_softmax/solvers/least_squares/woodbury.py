@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -116,6 +117,12 @@ class WoodburyStep:
         else:
             W[:-1], W[-1] = self._penalised(M)
         return Solution(W, None)
+
+    def view(self, problem: Problem) -> WoodburyStep:
+        """The same factor for another run, which reads X through its own design."""
+        other = copy(self)
+        other.problem = problem
+        return other
 
     def precondition(self, R: Array) -> Array:
         """H⁻¹R."""
