@@ -100,7 +100,7 @@ def dask():
     expected = [large(kind) for kind in (0, 1, 2, 3)]
     same = True
     for workers, each in ((2, 1), (1, 2)):
-        settings = {"n_workers": workers, "threads_per_worker": each, "processes": workers > 1}
+        settings = {"n_workers": workers, "threads_per_worker": each, "processes": True}
         with LocalCluster(**settings, dashboard_address=None) as cluster, Client(cluster) as client:
             found = client.gather(client.map(large, [0, 1, 2, 3], pure=False))
         same = same and agree(found, expected)
