@@ -66,6 +66,8 @@ def test_good_files_are_read(data, tmp_path):
     assert found.shape == (60, 4)
     if name != "sparse.npz":
         assert len(found.y) == 60
+    in_order = blocks(asked_for(path), columns=None, n_features=4)
+    assert sum(block.X.shape[0] for block in in_order) == 60
 
 
 @given(damage=damages())
@@ -79,7 +81,7 @@ def test_damaged_data_are_read_or_refused(data, tmp_path_factory, damage):
         try:
             found = read(asked_for(path))
             assert len(found.shape) == 2
-            for block in blocks(asked_for(path)):
+            for block in blocks(asked_for(path), columns=None, n_features=found.shape[1]):
                 assert block.X.ndim == 2
         except OURS as error:
             assert len(str(error).split()) >= 4, f"no help: {error!r}"

@@ -45,7 +45,15 @@ def whole(request: Request) -> Any:
 
 def names_of(request: Request) -> list[str]:
     """The names of the columns."""
-    return [str(name) for name in next(frames(request, 1)).columns]
+    return [str(name) for name in first_row(request).columns]
+
+
+def first_row(request: Request) -> Any:
+    """A frame of the first row; ValueError if there is none."""
+    for frame in frames(request, 1):
+        if len(frame):
+            return frame
+    raise ValueError(f"{request.name} has no rows")
 
 
 def _of_one(source: Any, kind: str, request: Request, rows: int | None) -> Iterator[Any]:
@@ -134,6 +142,8 @@ def require_numbers(frame: Any, where: str, first: int, encode: Sequence[str] = 
     """Raise ValueError at the first column with text, and at the first value that is missing."""
     import pandas as pd  # noqa: PLC0415
 
+    if not len(frame):
+        raise ValueError(f"{where} has no rows")
     for name in frame.columns:
         column = frame[name]
         missing = np.flatnonzero(column.isna().to_numpy())
