@@ -14,6 +14,7 @@ from sklearn.datasets import dump_svmlight_file
 from admm_softmax.reading import Request, blocks, read
 from admm_softmax.reading.labels import labels_in
 from admm_softmax.reading.request import digests
+from admm_softmax.storage.foreign_files import refusing
 from tests.problems import make
 
 pa = pytest.importorskip("pyarrow")
@@ -155,6 +156,18 @@ def test_an_empty_shard_is_no_end(tmp_path):
         part.to_csv(tmp_path / f"{name}.csv", index=False)
     rows, _ = in_blocks(Request(str(tmp_path), target=("kind",)))
     np.testing.assert_allclose(rows, X)
+
+
+def test_what_arrow_has_no_memory_for_is_refused_by_name():
+    with (
+        pytest.raises(
+            ValueError, match=r"x\.parquet is not .*, or needs more memory than there is"
+        ),
+        refusing("x.parquet", "a Parquet file"),
+    ):
+        pa.allocate_buffer(1 << 60)
+    with pytest.raises(MemoryError), refusing("x.npz", "an .npz file"):
+        np.empty(1 << 60, np.uint8)
 
 
 # ---- labels beside the rows ----

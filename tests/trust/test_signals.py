@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.skipif(not hasattr(signal, "sigtimedwait"), reason="the script waits for signals")
 def test_a_signal_at_any_moment_loses_nothing(tmp_path):
-    tries = effort(1, 40)
+    tries = effort(1, 25)
     done = subprocess.run(
         [sys.executable, "-m", "tests.trust.signalled", tmp_path / "runs", str(tries)],
         cwd=ROOT,

@@ -22,8 +22,15 @@ def refusing(name: Any, kind: str) -> Iterator[None]:
     """Turn whatever a damaged file raises into ValueError: "`name` is not `kind`"."""
     try:
         yield
-    except (FileNotFoundError, ImportError, MemoryError):  # not the file's fault
+    except (FileNotFoundError, ImportError):  # not the file's fault
         raise
+    except MemoryError as error:
+        # Arrow asks at once for what a damaged header promises; others have checked before.
+        if not type(error).__module__.startswith("pyarrow"):
+            raise
+        raise ValueError(
+            f"{name} is not {kind}, or needs more memory than there is: {error}"
+        ) from error
     except Exception as error:  # a damaged file can raise anything
         reason = f"{error}".strip() or type(error).__name__
         raise ValueError(f"{name} is not {kind}: {reason}") from error
