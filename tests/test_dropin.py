@@ -172,6 +172,28 @@ def groups_of(n):
     return np.arange(n) // 5
 
 
+def test_metadata_are_refused_before_a_model_is_asked_for():
+    X, y = make(20, 4, 3)
+    with pytest.raises(ValueError, match="is only supported if enable_metadata_routing=True"):
+        SoftmaxRegressionCV().score(X, y, colour=1.0)
+
+
+# ---- steps ----
+
+
+@pytest.mark.parametrize("solver", ["auto", "admm", "lbfgs", "newton-cg", "sgd"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_one_step_per_fit_leads_to_a_model(solver):
+    X, y = StandardScaler().fit_transform(IRIS[0]), IRIS[1]
+    start = SoftmaxRegression(max_iter=0, solver=solver).fit(X, y)
+    assert not start.coef_.any()
+    assert start.n_iter_.tolist() == [0]
+    clf = SoftmaxRegression(warm_start=True, max_iter=1, solver=solver)
+    taken = [clf.fit(X, y).n_iter_[0] for _ in range(50)]
+    assert taken[0] == 1  # where a fit begins at a solution, none is needed
+    assert clf.score(X, y) > 0.8  # of the start: a third
+
+
 # ---- attributes and methods ----
 
 
@@ -255,6 +277,14 @@ def test_neutral_values_are_accepted(kind, name, neutral, other, words):
         kind(**{name: other}).fit(X, y)
 
 
+def test_attributes_are_arrays():
+    X, y = make(60, 3, 3)
+    clf = SoftmaxRegressionCV(Cs=[1.0], cv=2, use_legacy_attributes=False).fit(X, y)
+    assert clf.scores_.shape == (2, 1)
+    with pytest.raises(ValueError, match=r"use_legacy_attributes=True is not supported.*arrays"):
+        SoftmaxRegressionCV(use_legacy_attributes=True).fit(X, y)
+
+
 def test_scikit_learns_names_of_penalties():
     X, y = make(60, 3, 3)
     plain = SoftmaxRegression(0.1, tol=1e-8).fit(X, y)
@@ -266,6 +296,9 @@ def test_scikit_learns_names_of_penalties():
     np.testing.assert_array_equal(named.coef_, net.coef_)
     with pytest.raises(ValueError, match=r"penalty='l2' is not supported.*l1_ratio is 0.5"):
         SoftmaxRegression(0.1, l1_ratio=0.5, penalty="l2").fit(X, y)
+    with pytest.raises(ValueError, match=r"penalty='elasticnet' needs l1_ratio.*got None"):
+        SoftmaxRegression(l1_ratio=None, penalty="elasticnet").fit(X, y)
+    SoftmaxRegression(l1_ratio=None, penalty="l2").fit(X, y)
     with pytest.raises(ValueError, match=r"penalty='none' is not supported: use C=np.inf"):
         SoftmaxRegression(penalty="none").fit(X, y)
     with pytest.raises(ValueError, match=r"penalty='ridge' is not supported: give None or an obj"):

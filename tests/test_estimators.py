@@ -62,7 +62,7 @@ def test_c_means_what_it_means_in_scikit_learn(K, C, fit_intercept, class_weight
 
 def test_the_defaults_are_scikit_learns():
     X, y = load_digits(return_X_y=True)
-    X = X / 16
+    X, y = X[::3] / 16, y[::3]
     ours = SoftmaxRegression(tol=1e-7).fit(X, y)
     theirs = fit_peer(LogisticRegression(tol=1e-8, max_iter=5000), ours, X, y, tol=1e-5)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)

@@ -53,9 +53,16 @@ def data(K, kind="dense"):
     return X, y, weights
 
 
-@pytest.mark.parametrize("kind", ["dense", "weights", "sparse"])
 @pytest.mark.parametrize(
-    ("K", "C", "l1_ratio"), [(3, 0.1, 1.0), (3, 1.0, 0.5), (2, 0.05, 1.0), (2, 0.1, 0.3)]
+    ("K", "C", "l1_ratio", "kind"),
+    [
+        (3, 0.1, 1.0, "dense"),
+        (3, 1.0, 0.5, "sparse"),
+        (3, 1.0, 0.5, "weights"),
+        (2, 0.05, 1.0, "weights"),
+        (2, 0.05, 1.0, "sparse"),
+        (2, 0.1, 0.3, "dense"),
+    ],
 )
 def test_C_and_l1_ratio_give_the_answer_of_scikit_learn(K, C, l1_ratio, kind):
     X, y, weights = data(K, kind)

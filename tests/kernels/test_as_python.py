@@ -1,64 +1,22 @@
 """The source of compiled row kernels, run as Python: the same as the specification.
 
 What a machine compiles can be right where the source is not, and the other way round; and a
-measurement of coverage sees Python only. Lanes of numbers are NumPy arrays here.
+measurement of coverage sees Python only.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from numba.core.dispatcher import Dispatcher
 
 from admm_softmax.kernels import rows
-from admm_softmax.kernels.compiled import elementary, jit, lanes
 from admm_softmax.kernels.compiled import rows as twins
 from admm_softmax.kernels.row_kernel import RowKernel
 from admm_softmax.kernels.zstep import zstep
+from tests.kernels.as_python import LANES, as_python
 from tests.problems import assert_close
 
-LANES = lanes.LANES
 K, T, COUNT = 4, 2 * LANES, 2 * LANES - 3
-
-
-def load(A, k, t):
-    return (A[k, t : t + LANES] if A.ndim == 2 else A[t : t + LANES]).copy()
-
-
-def store(x, A, k, t):
-    (A[k] if A.ndim == 2 else A)[t : t + LANES] = x
-
-
-STAND_INS = {
-    "load": load,
-    "store": store,
-    "spread": lambda x: np.full(LANES, x),
-    "larger": np.maximum,
-    "sum_lanes": np.sum,
-    "where_above": lambda x, y, a, b: np.where(x > y, a, b),
-    "where_equal": lambda x, y, a, b: np.where(x == y, a, b),
-    "power_of_two": lambda rounded: np.exp2(rounded - elementary.ROUNDER),
-    "mantissa_of": lambda x: 2.0 * np.frexp(x)[0],
-    "exponent_of": lambda x: np.frexp(x)[1] - 1.0,
-    "use_wide_vectors": lambda: None,
-    "keep_small": lambda: None,
-}
-
-
-def as_python(function):
-    """A compiled function, and all that it calls, as Python."""
-    separate = jit._separate.get(function)
-    source = (function if separate is None else separate.dispatcher).py_func
-    meanings = {}
-    for name in source.__code__.co_names:
-        called = source.__globals__.get(name)
-        if name in STAND_INS:
-            meanings[name] = STAND_INS[name]
-        elif isinstance(called, Dispatcher) or (
-            called.__hash__ is not None and called in jit._separate
-        ):
-            meanings[name] = as_python(called)
-    return jit.with_globals(source, "python", **meanings)
 
 
 def tile(rows):

@@ -64,7 +64,7 @@ def evaluations_of_scipy(problem, X):
 @pytest.mark.parametrize("line_search", ["wolfe", "armijo"])
 def test_usually_needs_no_more_evaluations_than_scipy(line_search):
     ratios = []
-    for seed in range(21):
+    for seed in range(11):
         X, y = make(60 + 10 * seed, 5 + seed, 2 + seed % 5, seed=seed)
         problem = Problem.of(X, y, [1e-2, 1e-3, 1e-4][seed % 3])
         solver = LBFGS(memory=10, line_search=line_search)

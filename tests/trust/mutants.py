@@ -40,6 +40,8 @@ TIKHONOV = ("tests/penalty/test_tikhonov.py", "tests/test_estimators.py")
 FOLDS = ("tests/path/test_folds.py",)
 PATH = ("tests/path/test_path.py",)
 COMPILED = ("tests/kernels/test_as_python.py",)
+PASSES = ("tests/kernels/test_passes_as_python.py",)
+STEPS = ("tests/test_dropin.py::test_one_step_per_fit_leads_to_a_model",)
 
 MUTANTS = (
     Mutant("z-step: sign of ρ(z − v)", "kernels/zstep.py",
@@ -61,6 +63,10 @@ MUTANTS = (
     Mutant("W-step: reference left out", "solvers/admm.py",
            "step.solve(rho * now.B + now.A + pull, now.W)",
            "step.solve(rho * now.B + now.A, now.W)", ADMM),
+    Mutant("dual of a given start forgotten", "solvers/admm.py",
+           'if state["dual_is_zero"] and not W.any():', "if not W.any():", STEPS),
+    Mutant("compiled pass: last rows left out", "kernels/compiled/folds.py",
+           "if waiting >= FLUSH or (first + block >= stop and not more):", "if waiting >= FLUSH:", PASSES),
     Mutant("weights: not normalised", "problem.py",
            "return design.place(s / total), total", "return design.place(s), total", PROBLEM),
     Mutant("weights: ignored in the gradient", "kernels/rows.py",

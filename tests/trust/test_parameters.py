@@ -156,7 +156,7 @@ def test_any_fit_is_sound_or_refused_in_words(data, settings):
 
 
 @given(data=data_sets(), settings=SETTINGS)
-@examples(10, 150)
+@examples(5, 150)
 def test_any_cross_validation_is_sound_or_refused_in_words(data, settings):
     X, y, weights, container = data
     if X.dtype == np.float16 or not X.dtype.isnative:

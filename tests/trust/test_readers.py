@@ -12,11 +12,10 @@ import io
 import json
 import os
 import pickle
-import resource
 import shutil
 import warnings
 import zipfile
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,54 +34,11 @@ from admm_softmax.storage.cells import Store
 from admm_softmax.storage.records import Records
 from tests.datasets import makers
 from tests.sources.makers import KINDS
+from tests.trust.damage import damages, limited_memory
 from tests.trust.effort import examples
 
 #: What a reader of rows may raise: never a bare KeyError, AttributeError or worse.
 OURS = (ValueError, TypeError, OSError)
-ROOM = 768 << 20
-
-
-@contextmanager
-def limited_memory():
-    """Let the process have ROOM more address space than it has."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    used = pages * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
-
-
-@st.composite
-def damages(draw):
-    """A function that damages bytes: cut, flipped, overwritten by large numbers, doubled."""
-    kind = draw(st.sampled_from(["cut", "flip", "flip", "large", "insert", "empty", "noise"]))
-    places = draw(st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=4))
-    early = draw(st.booleans())  # headers are at the beginning, or at the end
-    value = draw(st.binary(min_size=1, max_size=8))
-
-    def damage(content: bytes) -> bytes:
-        raw = bytearray(content)
-        if kind == "empty" or not raw:
-            return b""
-        if kind == "noise":
-            return value * 9
-        reach = min(len(raw), 200) if early else len(raw)
-        spots = [int(p * reach) for p in places]
-        if kind == "cut":
-            return bytes(raw[: spots[0]])
-        for spot in spots:
-            if kind == "flip":
-                raw[spot] ^= value[0] or 1
-            elif kind == "large":
-                raw[spot : spot + 4] = b"\x7f\xff\xff\xff"[: len(raw) - spot]
-            else:
-                raw[spot:spot] = value
-        return bytes(raw)
-
-    return damage
 
 
 X = np.random.default_rng(0).standard_normal((90, 5))

@@ -10,6 +10,7 @@ import typer
 
 from admm_softmax.cli import options as o
 from admm_softmax.cli.output import is_terminal, note, print_facts, print_json, print_table, say
+from admm_softmax.storage.atomic import replacing
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Model folder to write.")]
 
@@ -195,7 +196,8 @@ def _saved(model: Any, out: Path, train: Any, onnx: bool) -> Path:
         from admm_softmax.estimators.onnx_export import to_onnx  # noqa: PLC0415
 
         graph = to_onnx(model, train.X if train.texts else None)
-        (out / "model.onnx").write_bytes(graph.SerializeToString())
+        with replacing(out / "model.onnx") as part:
+            part.write_bytes(graph.SerializeToString())
     return out
 
 

@@ -215,7 +215,7 @@ class SoftmaxClassifier(Exports, SparseCoefMixin, LinearClassifierMixin, BaseEst
     def _l1_ratio(self, given: Any, n_classes: int, sklearn_units: bool) -> float:
         """The share of ‖W‖₁. For two classes scikit-learn's share, beside C, is of one vector."""
         ratio = 0.0 if given is None else check_share("l1_ratio", given)
-        if penalty_object(self.penalty, ratio) is not None and ratio:
+        if penalty_object(self.penalty, None if given is None else ratio) is not None and ratio:
             raise ValueError(
                 f"give penalty or l1_ratio, not both: got {self.penalty!r} and l1_ratio={given}"
             )

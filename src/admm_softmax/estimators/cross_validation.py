@@ -96,8 +96,8 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
     checkpoint, checkpoint_every
         As in `SoftmaxRegression`, for the whole: fits that have ended are not run again, and
         those in progress go on.
-    dual, intercept_scaling, n_jobs
-        As in `SoftmaxRegression`: accepted where they change nothing.
+    dual, intercept_scaling, n_jobs, use_legacy_attributes
+        For code written for LogisticRegressionCV: accepted where they change nothing.
 
     Attributes
     ----------
@@ -142,6 +142,7 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
     patience: int | None = None
     l1_ratios: Sequence[float] | None = None
     choose: Rule = "best"
+    use_legacy_attributes: bool = False
 
     def fit(
         self,
@@ -286,8 +287,8 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
         """The score that `scoring` names: by default minus the log loss, not the accuracy."""
-        check_is_fitted(self)
         weight, more = route_score(self, sample_weight, params)
+        check_is_fitted(self)
         X, y = self._opened(X, y)
         return score(self, self.scoring, X, y, weight, **more)
 

@@ -28,6 +28,8 @@ from admm_softmax.estimators.cross_validation import SoftmaxRegressionCV
 from admm_softmax.estimators.regression import SoftmaxRegression
 from admm_softmax.exchange import npz, skops
 from admm_softmax.solvers import History, Status
+from admm_softmax.storage.atomic import replacing
+from admm_softmax.storage.foreign_files import refusing
 from admm_softmax.storage.records import write_json
 
 #: Of the folder's content. Every format so far can be read; a newer one is refused.
@@ -60,8 +62,10 @@ def save(model: Any, folder: str | Path, *, data: Mapping[str, Any] | None = Non
     check_is_fitted(model)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    skops.write(twin_of(model), folder / MODEL)
-    write_json(folder / METADATA, describe(model, data))
+    # Both are written before one takes its name: a full disk leaves the old model whole.
+    with replacing(folder / MODEL) as twin, replacing(folder / METADATA) as facts:
+        skops.write(twin_of(model), twin)
+        write_json(facts, describe(model, data))
     return folder
 
 
@@ -101,10 +105,11 @@ def load(path: str | Path, *, trust: bool = False) -> Any:
     if not (path / MODEL).exists():
         raise FileNotFoundError(f"{path} is not a model folder: it has no {MODEL}")
     twin = skops.read(path / MODEL, trust=trust)
-    if not isinstance(twin, Pipeline):
-        return _restored(twin, facts)
-    name, last = twin.steps[-1]
-    twin.steps[-1] = (name, _restored(last, facts))
+    with refusing(path / METADATA, f"the metadata of {MODEL}"):
+        if not isinstance(twin, Pipeline):
+            return _restored(twin, facts)
+        name, last = twin.steps[-1]
+        twin.steps[-1] = (name, _restored(last, facts))
     return twin
 
 

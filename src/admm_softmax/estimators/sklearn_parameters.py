@@ -17,18 +17,22 @@ _NEUTRAL: dict[str, tuple[tuple[Any, ...], str]] = {
         "it is liblinear's, whose penalty covers the intercept, as does penalize_intercept=True",
     ),
     "n_jobs": ((None, 1, -1), "fits are not run in processes; use n_threads=… to limit threads"),
+    "use_legacy_attributes": (
+        (False,),
+        "scores_ and coefs_paths_ are arrays over folds and penalties, not dictionaries by class",
+    ),
 }
 
 
 def check_neutral(estimator: Any) -> None:
     """Raise unless these parameters have a value that changes nothing."""
     for name, (values, instead) in _NEUTRAL.items():
-        value = getattr(estimator, name)
+        value = getattr(estimator, name, values[0])
         if not any(value is neutral or value == neutral for neutral in values):
             raise ValueError(f"{name}={value!r} is not supported: {instead}")
 
 
-def penalty_object(given: Any, l1_ratio: float) -> Any:
+def penalty_object(given: Any, l1_ratio: float | None) -> Any:
     """The penalty of an estimator, without the names that scikit-learn has for the usual one.
 
     Its "l2" is the penalty without `l1_ratio`, its "elasticnet" the one with it; None stands for
@@ -40,11 +44,13 @@ def penalty_object(given: Any, l1_ratio: float) -> Any:
         return None
     if not isinstance(given, str):
         return given
+    if given == "elasticnet" and l1_ratio is None:
+        raise ValueError("penalty='elasticnet' needs l1_ratio, a number from 0 to 1, got None")
     if given in ("elasticnet", "deprecated") or (given == "l2" and not l1_ratio):
         return None
     instead = {
         "l1": "use l1_ratio=1",
-        "l2": f"it is the penalty with l1_ratio=0, and l1_ratio is {l1_ratio:g}",
+        "l2": f"it is the penalty with l1_ratio=0, and l1_ratio is {l1_ratio}",
         "none": "use C=np.inf or alpha=0",
     }
     reason = instead.get(given, "give None or an object of admm_softmax.penalties")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from admm_softmax.storage.atomic import replacing
+from admm_softmax.storage.foreign_files import open_npz
 
 
 def write(model: Any, path: Path) -> None:
@@ -26,14 +27,16 @@ def write(model: Any, path: Path) -> None:
 
 def read(path: Path) -> dict[str, Any]:
     """The arrays that `write` has stored."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (ValueError, OSError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise ValueError(f"{path} is not an .npz file of a model: {error}") from error
+    with open_npz(path, "an .npz file of a model") as stored:
+        arrays = {name: stored[name] for name in stored.files}
     missing = [name for name in ("coef", "intercept", "classes") if name not in arrays]
     if missing:
         raise ValueError(f"{path} is not a model: it has no array {missing[0]!r}")
+    shapes = [arrays[name].shape for name in ("coef", "intercept", "classes")]
+    rows = shapes[0][0] if len(shapes[0]) == 2 else 0
+    if not rows or shapes[1:] != [(rows,), (2 if rows == 1 else rows,)]:
+        raise ValueError(
+            f"{path} is not a model: coef, intercept and classes have the shapes "
+            f"{shapes[0]}, {shapes[1]} and {shapes[2]}"
+        )
     return arrays

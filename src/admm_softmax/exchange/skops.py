@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 from sklearn.exceptions import InconsistentVersionWarning
 
 from admm_softmax.storage.atomic import replacing
+from admm_softmax.storage.foreign_files import refusing
 
 
 def _skops() -> Any:
@@ -36,20 +36,14 @@ def untrusted_types(path: Path) -> list[str]:
 def read(path: Path, *, trust: bool = False) -> Any:
     """The model of a file; types that skops does not know only with `trust`."""
     io = _skops()
-    try:
+    with refusing(path, "a skops file"):
         unknown = io.get_untrusted_types(file=path)
-        if unknown and not trust:
-            raise ValueError(
-                f"{path} holds types that may run code when loaded ({', '.join(unknown[:3])}): "
-                "load it with trust=True (--trust) if you know who made it"
-            )
-        with warnings.catch_warnings():
-            # Coefficients mean the same in every version of scikit-learn.
-            warnings.simplefilter("ignore", InconsistentVersionWarning)
-            return io.load(path, trusted=unknown)
-    except FileNotFoundError:
-        raise
-    except (OSError, KeyError, ValueError, BadZipFile) as error:
-        if isinstance(error, ValueError) and "may run code" in str(error):
-            raise
-        raise ValueError(f"{path} is not a skops file: {error}") from error
+    if unknown and not trust:
+        raise ValueError(
+            f"{path} holds types that may run code when loaded ({', '.join(unknown[:3])}): "
+            "load it with trust=True (--trust) if you know who made it"
+        )
+    with refusing(path, "a skops file"), warnings.catch_warnings():
+        # Coefficients mean the same in every version of scikit-learn.
+        warnings.simplefilter("ignore", InconsistentVersionWarning)
+        return io.load(path, trusted=unknown)

@@ -26,6 +26,7 @@ from admm_softmax.features import RandomConvolution
 from admm_softmax.plots.images import draw_filtered, draw_samples
 from admm_softmax.plots.runs import draw_against_time, draw_cg_residuals
 from admm_softmax.report.page import Figure, Page, Section, write_page
+from admm_softmax.storage.atomic import replacing
 
 ADMM = METHODS[0]
 
@@ -38,7 +39,8 @@ def write_report(results: Sequence[Results], out: Path) -> Path:
         for section in sections
         for table in section.tables
     ]
-    (out / "tables.md").write_text("\n".join(tables), encoding="utf-8")
+    with replacing(out / "tables.md") as part:
+        part.write_text("\n".join(tables), encoding="utf-8")
     page = Page(
         title="ADMM-Softmax: the paper's experiments, again",
         summary=" ".join(_in_short(result) for result in results),

@@ -12,6 +12,7 @@ from admm_softmax.reading.request import SVMLIGHT, Request, opened, suffix_of
 from admm_softmax.sources.containers import hdf5_rows
 from admm_softmax.sources.files import safetensors_rows
 from admm_softmax.sources.row_blocks import whole
+from admm_softmax.storage.foreign_files import open_npz
 
 #: Names that arrays of labels have where nobody says which they are.
 LABEL_NAMES = ("y", "Y", "labels", "label", "targets", "target", "arr_1")
@@ -87,13 +88,10 @@ def _named(path: Path, request: Request) -> tuple[Any, Any]:
 
 
 def _npz(path: Path) -> Any:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            if {"format", "data", "shape"} <= set(file.files):
-                return sp.csr_array(sp.load_npz(path))
-            return {name: file[name] for name in file.files}
-    except (ValueError, OSError) as error:
-        raise ValueError(f"{path} cannot be read as .npz: {error}") from error
+    with open_npz(path) as file:
+        if {"format", "data", "shape"} <= set(file.files):
+            return sp.csr_array(sp.load_npz(path))
+        return {name: file[name] for name in file.files}
 
 
 def _tensors(path: Path) -> dict[str, Any]:

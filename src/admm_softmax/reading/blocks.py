@@ -75,6 +75,8 @@ def _of_table(
     first = 0
     labels = None if request.labels is None else labels_in(request.labels, request.target)
     for frame in frames(request):
+        if not len(frame):  # an empty shard
+            continue
         frame.columns = [str(name) for name in frame.columns]
         if first == 0:
             _require_columns(request, list(frame.columns), columns, known)

@@ -20,7 +20,7 @@ from admm_softmax.reading.request import (
     label_shards,
 )
 from admm_softmax.reading.tables import (
-    frames,
+    first_row,
     is_text,
     is_vectors,
     names_of,
@@ -117,7 +117,7 @@ def _parquet(request: Request) -> Dataset:
 
     files = files_of(request.path)
     names = [name for name in names_of(request) if name not in request.special]
-    first = next(frames(request, 1))
+    first = first_row(request)
     vectors = [name for name in names if is_vectors(first[name])]
     if not vectors and request.key is None:
         require_numbers(first[names], request.name, 0)

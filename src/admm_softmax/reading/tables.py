@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from admm_softmax.reading.request import PARQUET, Request, kind_of, opened, suffix_of
+from admm_softmax.storage.foreign_files import refusing
 
 #: Rows of a frame when a table is read in parts.
 FRAME_ROWS = 20_000
@@ -44,7 +45,15 @@ def whole(request: Request) -> Any:
 
 def names_of(request: Request) -> list[str]:
     """The names of the columns."""
-    return [str(name) for name in next(frames(request, 1)).columns]
+    return [str(name) for name in first_row(request).columns]
+
+
+def first_row(request: Request) -> Any:
+    """A frame of the first row; ValueError if there is none."""
+    for frame in frames(request, 1):
+        if len(frame):
+            return frame
+    raise ValueError(f"{request.name} has no rows")
 
 
 def _of_one(source: Any, kind: str, request: Request, rows: int | None) -> Iterator[Any]:
@@ -65,31 +74,25 @@ def _csv(source: Any, kind: str, request: Request, rows: int | None) -> Iterator
         separator = ";" if b"," not in header and b";" in header else separator
     texts = None if request.ids is None else {request.ids: str}
     settings: dict[str, Any] = {"sep": separator, "dtype": texts, "low_memory": False}
-    try:
+    with refusing(request.name, "a CSV file"):
         if rows is None:
             yield pd.read_csv(source, **settings)
             return
         with pd.read_csv(source, chunksize=rows, **settings) as parts:
             yield from parts
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise ValueError(f"{request.name} is not a CSV file: {error}") from error
 
 
 def _parquet(source: Path, rows: int | None) -> Iterator[Any]:
     try:
-        import pyarrow as pa  # noqa: PLC0415
         import pyarrow.parquet as pq  # noqa: PLC0415
     except ImportError as error:
         raise ImportError("Parquet files need pyarrow: pip install 'admm-softmax[cli]'") from error
-    try:
-        with pq.ParquetFile(source) as file:
-            if rows is None:
-                yield file.read().to_pandas()
-                return
-            for batch in file.iter_batches(rows):
-                yield batch.to_pandas()
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{source} is not a Parquet file: {error}") from error
+    with refusing(source, "a Parquet file"), pq.ParquetFile(source) as file:
+        if rows is None:
+            yield file.read().to_pandas()
+            return
+        for batch in file.iter_batches(rows):
+            yield batch.to_pandas()
 
 
 def _arrow(source: Path, rows: int | None) -> Iterator[Any]:
@@ -98,21 +101,21 @@ def _arrow(source: Path, rows: int | None) -> Iterator[Any]:
         import pyarrow as pa  # noqa: PLC0415
     except ImportError as error:
         raise ImportError("Arrow files need pyarrow: pip install 'admm-softmax[cli]'") from error
-    with pa.memory_map(str(source)) as file:
+    with refusing(source, "an Arrow file"), pa.memory_map(str(source)) as file:
         try:
             reader = pa.ipc.open_file(file)
             batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
         except pa.ArrowInvalid:
             file.seek(0)
-            try:
-                reader = pa.ipc.open_stream(file)
-            except pa.ArrowInvalid as error:
-                raise ValueError(f"{source} is not an Arrow file: {error}") from error
+            reader = pa.ipc.open_stream(file)
             batches = iter(reader)
         if rows is None:
-            yield pa.Table.from_batches(list(batches), reader.schema).to_pandas()
+            table = pa.Table.from_batches(list(batches), reader.schema)
+            table.validate(full=True)
+            yield table.to_pandas()
             return
         for batch in batches:
+            batch.validate(full=True)
             for start in range(0, batch.num_rows, rows):
                 yield batch.slice(start, rows).to_pandas()
 
@@ -139,6 +142,8 @@ def require_numbers(frame: Any, where: str, first: int, encode: Sequence[str] = 
     """Raise ValueError at the first column with text, and at the first value that is missing."""
     import pandas as pd  # noqa: PLC0415
 
+    if not len(frame):
+        raise ValueError(f"{where} has no rows")
     for name in frame.columns:
         column = frame[name]
         missing = np.flatnonzero(column.isna().to_numpy())

@@ -90,5 +90,6 @@ def write_page(page: Page, path: Path) -> Path:
         part.write_text(html, encoding="utf-8")
     for section in page.sections:
         for figure in section.figures:
-            path.with_name(f"{figure.name}.png").write_bytes(figure.png)
+            with replacing(path.with_name(f"{figure.name}.png")) as part:
+                part.write_bytes(figure.png)
     return path

@@ -130,7 +130,7 @@ class ADMM(Chainable):
         if state["iteration"]:
             return _resumed(problem, state)
         W = state["W"]
-        if not W.any():
+        if state["dual_is_zero"] and not W.any():
             return Variables(W, problem.design.zeros(problem.n_classes), W, W, True)
         begun = Variables.at(problem, W)
         if not state["dual_is_zero"]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from math import prod
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from admm_softmax.storage.arrays import read_header
 from admm_softmax.storage.atomic import replacing
+from admm_softmax.storage.foreign_files import check_sizes
 
 #: The entry of the file that holds the structure.
 STRUCTURE = "structure"
@@ -42,7 +40,7 @@ def read(path: Path) -> dict[str, Any] | None:
     """What `write` has stored, with lists for sequences; None if there is no file."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            _check_sizes(stored.zip)
+            check_sizes(stored.zip)
             structure = json.loads(stored[STRUCTURE].tobytes())
             content = _with_arrays(structure, stored, {})
     except (FileNotFoundError, NotADirectoryError):
@@ -54,15 +52,6 @@ def read(path: Path) -> dict[str, Any] | None:
     if not isinstance(content, dict):
         raise DamagedError(f"expected names and values, got {type(content).__name__}")
     return content
-
-
-def _check_sizes(archive: ZipFile) -> None:
-    """Raise where an array says it is larger than what is stored of it."""
-    for entry in archive.infolist():
-        with archive.open(entry) as member:
-            shape, dtype = read_header(member)
-        if entry.compress_type != ZIP_STORED or prod(shape) * dtype.itemsize > entry.file_size:
-            raise ValueError(f"{entry.filename} is not an array of shape {shape}")
 
 
 def _without_arrays(value: Any, arrays: list[NDArray[Any]], known: dict[int, int]) -> Any:

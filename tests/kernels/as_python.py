@@ -1,0 +1,112 @@
+"""Compiled functions as Python: their own source, with plain code for what only LLVM can do.
+
+Lanes of numbers are NumPy arrays, addresses are read by ctypes, and a register tile is what its
+docstring says it computes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+from admm_softmax.kernels.compiled import elementary, folds, gather, halves, jit, lanes, tiles
+from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
+
+LANES = lanes.LANES
+
+
+def load(A, k, t):
+    return (A[k, t : t + LANES] if A.ndim == 2 else A[t : t + LANES]).copy()
+
+
+def store(x, A, k, t):
+    (A[k] if A.ndim == 2 else A)[t : t + LANES] = x
+
+
+def store_as(x, A, t):
+    A[t : t + LANES] = x
+
+
+def memory(address, length, dtype):
+    """So many numbers at an address."""
+    size = int(length) * np.dtype(dtype).itemsize
+    return np.frombuffer((ctypes.c_char * size).from_address(int(address)), dtype)
+
+
+def product_tile(size, x, row_bytes, last, count, Wt, k, first, S, place, T):
+    scores = S.reshape(-1)
+    for r in range(TILES.rows):
+        row = memory(x + min(r, last) * row_bytes, count, Wt.dtype)
+        for c in range(size):
+            scores[place + c * T + r] += row @ Wt[k + c, first : first + count]
+
+
+def transpose_tile(size, x, row_bytes, ahead, count, R, place, step, Gt, k, j):
+    width = TILES.vectors * VECTOR_BYTES // Gt.itemsize
+    block = np.stack([memory(x + t * row_bytes, width, Gt.dtype) for t in range(count)])
+    for c in range(size):
+        own = R[place + c * step : place + c * step + count]
+        Gt[k + c, j : j + width] += own @ block
+
+
+def copy_panel(x, row_bytes, count, out):
+    for t in range(count):
+        out[t] = memory(x + t * row_bytes, out.shape[1], out.dtype)
+
+
+def gather_tile(size, data, indices, start, stop, M, k, out, i):
+    columns = slice(k, k + size * gather.LANES)
+    out[i, columns] = data[start:stop].astype(float) @ M[indices[start:stop], columns]
+
+
+def call_twin(address, *arguments):
+    """The row kernel whose compiled code is there."""
+    (twin,) = [call for call, target in jit._separate.items() if target._address == address]
+    as_python(twin)(*arguments)
+
+
+STAND_INS = {
+    lanes.load: load,
+    lanes.store: store,
+    lanes.store_as: store_as,
+    lanes.spread: lambda x: np.full(LANES, x),
+    lanes.larger: np.maximum,
+    lanes.sum_lanes: np.sum,
+    lanes.where_above: lambda x, y, a, b: np.where(x > y, a, b),
+    lanes.where_equal: lambda x, y, a, b: np.where(x == y, a, b),
+    lanes.mantissa_of: lambda x: 2.0 * np.frexp(x)[0],
+    lanes.exponent_of: lambda x: np.frexp(x)[1] - 1.0,
+    lanes.power_of_two: lambda rounded: np.exp2(rounded - elementary.ROUNDER),
+    jit.use_wide_vectors: lambda: None,
+    jit.keep_small: lambda: None,
+    tiles.address_of: lambda A: A.ctypes.data,
+    tiles.pointed_at: lambda like, address, length: memory(address, length, like.dtype),
+    tiles.fetch_ahead: lambda *_: None,
+    tiles.product_tile: product_tile,
+    tiles.transpose_tile: transpose_tile,
+    tiles.copy_panel: copy_panel,
+    tiles.gather_tile: gather_tile,
+    folds.call_twin: call_twin,
+    halves._from_bits: lambda bits: np.array(bits, np.uint32).view(np.float32)[()],
+    halves._converted: lambda bits: np.array(bits, np.uint16).view(np.float16)[()].astype("f4"),
+}
+
+
+@cache
+def as_python(function):
+    """A compiled function, and all that it calls, as Python."""
+    if function in STAND_INS:
+        return STAND_INS[function]
+    separate = jit._separate.get(function)
+    source = (function if separate is None else separate.dispatcher).py_func
+    meanings = {}
+    for name in source.__code__.co_names:
+        called = source.__globals__.get(name)
+        if called is None or called.__hash__ is None:
+            continue
+        if called in STAND_INS or called in jit._separate or isinstance(called, Dispatcher):
+            meanings[name] = as_python(called)
+    return jit.with_globals(source, "python", **meanings)
