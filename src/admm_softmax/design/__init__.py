@@ -8,14 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from admm_softmax._validation import refuse_masked
-from admm_softmax.design.base import Design, Sample, row_counts
+from admm_softmax.design.base import Design, Sample
 from admm_softmax.design.blocks import RowBlockDesign
 from admm_softmax.design.dense import DenseDesign
 from admm_softmax.design.fold import Fold, Request
 from admm_softmax.design.half import HalfDesign
 from admm_softmax.design.interop import as_stored, is_dask, is_on_device, is_tensor
 from admm_softmax.design.partitioned import PartitionedDesign
-from admm_softmax.design.rows import Rows
+from admm_softmax.design.rows import Rows, row_counts
 from admm_softmax.design.scaled import ScaledDesign, standardized
 from admm_softmax.design.sparse import SparseDesign
 from admm_softmax.design.streamed import StreamedDesign

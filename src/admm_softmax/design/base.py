@@ -6,13 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from admm_softmax._arrays import Array
+from admm_softmax.design.factor import Factor
 from admm_softmax.design.fold import Fold, Reads, Request
-from admm_softmax.design.rows import Rows
+from admm_softmax.design.rows import Rows, row_counts
 from admm_softmax.kernels import thresholds
 from admm_softmax.kernels.row_kernel import RowKernel
 from admm_softmax.kernels.rows import hand_over, predict
@@ -31,20 +32,6 @@ class Sample(NamedTuple):
 
     design: RowBlockDesign
     rows: tuple[Rows, ...]
-
-
-class Factor(Protocol):
-    """A Cholesky factor of a symmetric matrix H that is held elsewhere.
-
-    info : 0, or the order of the first leading minor that is not positive
-    rcond : an estimate of H's reciprocal condition number
-    """
-
-    info: int
-    rcond: float
-
-    def solve(self, B: Array) -> Array:
-        """H⁻¹B."""
 
 
 class Design(ABC):
@@ -401,14 +388,3 @@ class Design(ABC):
 
 def _digest_of(array: Any) -> bytes:
     return str(Digest().add(array)).encode()
-
-
-def row_counts(chosen: Any, n_rows: int) -> Any:
-    """How often each of n rows is chosen, by index or mask.
-
-    >>> row_counts([0, 2, 2], 4)
-    array([1, 0, 2, 0])
-    """
-    chosen = np.asarray(chosen)
-    chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
-    return np.bincount(chosen if chosen.size else np.zeros(0, np.intp), minlength=n_rows)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+import numpy as np
+
 _keys = count()
 
 
@@ -38,3 +40,14 @@ class Parts(tuple[Rows, ...]):
 
     A type of its own, since other designs may hold tuples of something else.
     """
+
+
+def row_counts(chosen: Any, n_rows: int) -> Any:
+    """How often each of n rows is chosen, by index or mask.
+
+    >>> row_counts([0, 2, 2], 4)
+    array([1, 0, 2, 0])
+    """
+    chosen = np.asarray(chosen)
+    chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+    return np.bincount(chosen if chosen.size else np.zeros(0, np.intp), minlength=n_rows)

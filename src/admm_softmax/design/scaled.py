@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from admm_softmax._arrays import Array
-from admm_softmax.design.base import Design, Factor, Sample
+from admm_softmax.design.base import Design, Sample
 from admm_softmax.design.blocks import dense
+from admm_softmax.design.factor import Factor
 from admm_softmax.design.fold import Fold, Request
 from admm_softmax.design.rows import Rows
 

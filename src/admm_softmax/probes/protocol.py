@@ -116,12 +116,9 @@ def probe(
         check_multilabel((rows, held_out, tested), normalize, settings, unused)
         sweep = MultiLabelSweep(tried, as_multilabel(metric or DECIDING), settings)
     else:
-        sweep = _Sweep(
-            tried,
-            as_metric(metric or chosen.metric),
-            {"standardize": normalize == "standardize", **settings},
-            None if folder is None else Path(folder),
-        )
+        decides, kept = as_metric(metric or chosen.metric), folder and Path(folder)
+        scaled = {"standardize": normalize == "standardize", **settings}
+        sweep = _Sweep(tried, decides, scaled, kept or None)
     wanted = [sweep.as_metric(each) for each in (sweep.reported if report is None else report)]
     found = sweep.run(rows, held_out, "sweep")
     final = sweep.refit(rows, held_out, found, chosen.refit if refit is None else refit)
@@ -134,9 +131,7 @@ def probe(
         val_scores=found.scores,
         best=found.best,
         test=_measured(sweep, final, tested, wanted, samples, level, seed),
-        shots=()
-        if isinstance(sweep, MultiLabelSweep)
-        else _few_shots(sweep, rows, held_out, tested or held_out, shots, repeats, seed),
+        shots=_few_shots(sweep, rows, held_out, tested or held_out, shots, repeats, seed),
         n_train=rows.design.n_rows,
         n_val=held_out.design.n_rows,
         n_test=0 if tested is None else tested.design.n_rows,

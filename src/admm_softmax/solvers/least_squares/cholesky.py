@@ -13,7 +13,7 @@ from scipy.linalg import cho_solve, lapack
 
 from admm_softmax._arrays import EPS, Array
 from admm_softmax._parallel import blas_threads
-from admm_softmax.design.base import Factor
+from admm_softmax.design.factor import Factor
 from admm_softmax.kernels.thresholds import repays_compiling
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.least_squares.base import Breakdown, Solution
