@@ -44,7 +44,7 @@ def by_columns(X, intercept):
 @pytest.mark.parametrize("factory", [of_halves, of_bfloats, by_columns])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_the_contract(factory, compiled, monkeypatch):
-    monkeypatch.setattr(Design, "compiles", lambda self, columns: compiled)
+    monkeypatch.setattr(Design, "compiles", lambda self, columns, **_: compiled)
     check_design(factory)
 
 
@@ -58,7 +58,7 @@ def embeddings(n=1500, d=300, K=4):
 @pytest.mark.parametrize("d", [5, 300, 1100])
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 def test_a_compiled_pass_has_the_bits_of_the_widened_copy(d, kind, monkeypatch):
-    monkeypatch.setattr(Design, "compiles", lambda self, columns: True)
+    monkeypatch.setattr(Design, "compiles", lambda self, columns, **_: True)
     X, y = embeddings(700, d)
     bits = bits_of(X)
     half = HalfDesign(X) if kind == "float16" else HalfDesign(bits, half=kind)
@@ -72,7 +72,7 @@ def test_a_compiled_pass_has_the_bits_of_the_widened_copy(d, kind, monkeypatch):
 
 
 def test_rows_out_of_order_are_read_where_they_lie(monkeypatch):
-    monkeypatch.setattr(Design, "compiles", lambda self, columns: True)
+    monkeypatch.setattr(Design, "compiles", lambda self, columns, **_: True)
     X, _ = embeddings(300, 40)
     W = np.random.default_rng(1).standard_normal((41, 3))
     for view in (X[::2], X[:, ::-1], X.T[:30].T):

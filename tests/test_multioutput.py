@@ -47,7 +47,7 @@ def agree(found, t, expected, atol=2e-5):
     "settings", [{"alpha": 1e-2}, {"C": 0.3}, {"alpha": 0.1, "fit_intercept": False}]
 )
 def test_an_indicator_matrix(settings, compiled, monkeypatch):
-    monkeypatch.setattr(Design, "compiles", lambda self, columns: compiled)
+    monkeypatch.setattr(Design, "compiles", lambda self, columns, **_: compiled)
     X, Y, _ = rows()
     found = many(**settings).fit(X, Y)
     for t in range(4):
@@ -57,7 +57,7 @@ def test_an_indicator_matrix(settings, compiled, monkeypatch):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_list_with_different_numbers_of_classes(compiled, monkeypatch):
-    monkeypatch.setattr(Design, "compiles", lambda self, columns: compiled)
+    monkeypatch.setattr(Design, "compiles", lambda self, columns, **_: compiled)
     X, _, ys = rows()
     found = many(alpha=1e-2).fit(X, ys)
     for t, y in enumerate(ys):

@@ -90,7 +90,7 @@ def test_the_contract_in_small_blocks_and_panels(name, monkeypatch):
     ["dense", "fortran", "float32", "csr_array", "csr float32", "state in float32", "parts"],
 )
 def test_the_contract_in_compiled_passes(name, monkeypatch):
-    monkeypatch.setattr(Design, "compiles", lambda self, columns: True)
+    monkeypatch.setattr(Design, "compiles", lambda self, columns, **_: True)
     check_design(FACTORIES[name])
 
 
@@ -131,7 +131,7 @@ def test_parts_in_memory_give_the_result_of_one_design(cuts):
 
 
 def test_parts_run_the_compiled_pass(monkeypatch):
-    monkeypatch.setattr(Design, "compiles", lambda self, columns: True)
+    monkeypatch.setattr(Design, "compiles", lambda self, columns, **_: True)
     X, y = make(500, D, K)
     parts = PartitionedDesign([as_design(part) for part in np.split(X, [123, 400])])
     W = np.random.default_rng(0).standard_normal((D + 1, K))

@@ -44,7 +44,7 @@ def test_the_contract(kind, blocks, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_contract_in_compiled_passes(dtype, tmp_path, monkeypatch):
-    monkeypatch.setattr(Design, "compiles", lambda self, columns: True)
+    monkeypatch.setattr(Design, "compiles", lambda self, columns, **_: True)
     check("npy_pattern", MANY, tmp_path, monkeypatch, dtype=dtype)
 
 

@@ -65,7 +65,7 @@ def test_any_partition_gives_the_result_of_one_machine(client, count):
 
 
 def test_compiled_passes_run_on_the_workers(client, monkeypatch):
-    monkeypatch.setattr(Design, "compiles", lambda self, columns: True)
+    monkeypatch.setattr(Design, "compiles", lambda self, columns, **_: True)
     X, y = make(500, D, K)
     W = np.random.default_rng(0).standard_normal((D + 1, K))
     there = Problem.of(DaskDesign(as_dask(X, (123, 377))), y, 1e-2).at(W)

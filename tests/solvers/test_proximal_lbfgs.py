@@ -89,6 +89,23 @@ def test_all_designs_meet_at_the_same_solution(way, monkeypatch, few_enter):
     assert not problem.prepared.has_gram  # of all 400 features
 
 
+def test_very_sparse_columns_have_no_gram_matrix(few_enter):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((200, 3000), density=0.003, rng=rng, format="csr")
+    y = (X @ rng.standard_normal((3000, 3)) + 0.1 * rng.gumbel(size=(200, 3))).argmax(axis=1)
+    problem = Problem.of(X, y, 0.0005, penalty=penalties.Lasso())
+    found = run(problem, ProximalLBFGS(tol=1e-6), tol=1e-6, max_iter=300)
+    assert found.status == "converged"
+    kept = WorkingSet.last(problem)
+    assert kept.features is not None
+    assert len(kept.features) > 200
+    assert kept.gram.matrix.size == 0
+    dense = Problem.of(X.toarray(), y, 0.0005, penalty=penalties.Lasso())
+    other = run(dense, ProximalLBFGS(tol=1e-6), tol=1e-6, max_iter=300)
+    assert WorkingSet.last(dense).gram.matrix.size > 0
+    assert found.iterate.objective == pytest.approx(other.iterate.objective, abs=1e-6)
+
+
 def test_passes_over_a_working_set_count_as_their_share(few_enter):
     X, y = sparse_model(d=2000)
     problem = Problem.of(X, y, 0.05, penalty=penalties.Lasso())

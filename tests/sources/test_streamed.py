@@ -41,7 +41,7 @@ def gradient(design, y):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_same_bits_for_any_memory_limit_and_number_of_threads(compiled, small_blocks, monkeypatch):
-    monkeypatch.setattr(Design, "compiles", lambda self, columns: compiled)
+    monkeypatch.setattr(Design, "compiles", lambda self, columns, **_: compiled)
     X, y = data()
     folds, kept = [], []
     for limit in LIMITS:
@@ -70,7 +70,7 @@ def test_sums_of_long_passes_are_as_in_memory(dtype, monkeypatch):
     monkeypatch.setattr("admm_softmax.design.reader.READ_BLOCK_BYTES", 700 * 4 * 6)
     X, y = make(20_000, D, K)
     X = X.astype(dtype)
-    monkeypatch.setattr(Design, "compiles", lambda self, columns: True)
+    monkeypatch.setattr(Design, "compiles", lambda self, columns, **_: True)
     results = []
     for design in (StreamedDesign(RowBlocks(X)), DenseDesign(X)):
         labels, w = design.place(y), design.place(np.full(len(X), 1 / len(X)))

@@ -27,6 +27,9 @@ LEAST_ADDED = 64
 CANDIDATES_ABOVE = 0.5
 #: The largest Gram matrix; beyond it the diagonal must do.
 LARGEST_GRAM = 6_000
+#: The same for sparse columns, in entries of the matrix per entry of X. Over 2,000 rows with seven
+#: entries in each of 4,700 columns (690), the diagonal takes a tenth of the time.
+FULLEST_GRAM = 100
 #: Steps of the last fit that the next one begins with: all ten would save few passes more, and
 #: each slows coordinate descent down.
 KEPT = 5
@@ -168,7 +171,8 @@ def _made(problem: Problem, features: Any) -> WorkingSet:
 def _gram(problem: Problem, centred: bool) -> Gram:
     """The Gram matrix of all columns, from a sample of the rows if that is enough."""
     d, n = problem.shape[0], problem.design.n_rows
-    if d > LARGEST_GRAM:
+    too_full = problem.design.is_sparse and d * d > FULLEST_GRAM * problem.design.entries
+    if d > LARGEST_GRAM or too_full:
         return _diagonal(problem.design, problem.weights, centred)
     sample = max(SAMPLED_ROWS, ROWS_PER_FEATURE * d)
     if sample < n and not problem.prepared.has_gram:
