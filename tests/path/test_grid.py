@@ -27,7 +27,9 @@ def problems():
 
 @pytest.mark.parametrize("strategy", ["cholesky", "spectral"])
 def test_a_cell_is_admm_alone(problems, strategy, monkeypatch):
-    monkeypatch.setattr(grid, "cost", lambda d: 0 if strategy == "spectral" else np.inf)
+    monkeypatch.setattr(
+        grid, "eigenproblem_cost", lambda d: 0 if strategy == "spectral" else np.inf
+    )
     made = []
     for kind in (Cholesky, Spectral):
         original = kind.prepare
@@ -66,7 +68,7 @@ def test_cells_of_one_ratio_share_a_factorisation(problems, monkeypatch):
         Cholesky, "prepare", lambda self, p: made.append(p.penalty.alpha) or original(self, p)
     )
     values = np.logspace(-3, 1, 5)
-    monkeypatch.setattr(grid, "cost", lambda d: np.inf)
+    monkeypatch.setattr(grid, "eigenproblem_cost", lambda d: np.inf)
     before = problem.design.reads
     sweep_rho_alpha(problem, values, values, validation=validation, max_iter=5)
     assert len(made) == len(set(np.round(np.log10(made), 6))) == 9
