@@ -4,8 +4,10 @@
 
     python benchmarks/kernels.py [--rows 40000] [--features 7056] [--rounds 9]
 
-The two sides of a ratio take turns and their medians are compared. Features are standard
-normal; neither side cares. Writes benchmarks/results/kernels.md.
+The two sides of a ratio take turns and their medians are compared. In its turn a side runs twice,
+and the second time counts: passes follow passes in a fit, and what the other side left behind
+(BLAS's spinning threads, its data in the cache) belongs to neither. Features are standard normal;
+neither side cares. Writes benchmarks/results/kernels.md.
 """
 
 import argparse
@@ -42,11 +44,14 @@ def read(x):
     return total
 
 
-def medians(rounds, **sides):
-    """Seconds of each side, the sides taking turns."""
+def medians(rounds, *, repeat=True, **sides):
+    """Seconds of each side, the sides taking turns, after a pause for BLAS's threads to rest."""
     times = {name: [] for name in sides}
     for k in range(rounds + 1):
         for name, side in sides.items():
+            if repeat:
+                time.sleep(0.1)
+                side()
             begin = time.perf_counter()
             side()
             if k:  # the first round warms up
@@ -76,7 +81,7 @@ def passes(X, problem, rounds, threads):
         "≥ 3.5 × faster",
         t,
     )
-    yield "fused pass, against a read of X by all threads", t["fused"] / t["read"], "≤ 2.5", t
+    yield "fused pass, against a read of X by all threads", t["fused"] / t["read"], "≤ 2.2", t
 
 
 def shapes(rounds):
@@ -89,12 +94,9 @@ def shapes(rounds):
         W_data = W[:-1].astype(dtype)
         t = medians(
             rounds,
-            # BLAS's threads go on spinning for a while after their work, in our way.
-            pause=lambda: time.sleep(0.05),
             fused=lambda problem=problem, W=W: problem.at(W),
             numpy=lambda X=X, W=W_data, R=R: (X @ W, X.T @ R),
         )
-        del t["pause"]
         what = f"pass {n:,} × {d}, K = {n_classes}, {dtype}, against `X @ W` + `X.T @ R`"
         yield what, t["fused"] / t["numpy"], "≤ 1.5" if d < 100 else "≤ 1.15", t
 
@@ -104,7 +106,7 @@ def admm(X, problem, rounds):
     iterates = ADMM(rho=0.02, relaxation=1.7).iterates(problem, None)
     for _ in islice(iterates, 3):
         pass
-    t = medians(3 * rounds, admm=lambda: next(iterates), fused=lambda: problem.at(W))
+    t = medians(3 * rounds, repeat=False, admm=lambda: next(iterates), fused=lambda: problem.at(W))
     yield "ADMM iteration, against a fused pass", t["admm"] / t["fused"], "≤ 1.6", t
 
 
@@ -112,6 +114,7 @@ def gram(X, problem):
     Y = X.copy()
     t = medians(
         2,
+        repeat=False,
         ours=lambda: problem.design.gram(problem.weights, np.float32),
         numpy=lambda: X.T @ X,
         gemm=lambda: X.T @ Y,
@@ -121,6 +124,7 @@ def gram(X, problem):
     rows = np.arange(problem.shape[0])
     t2 = medians(
         2,
+        repeat=False,
         ours=lambda: problem.subsample(len(rows), 0).gram(np.float32),
         numpy=lambda: X.T @ X,
     )

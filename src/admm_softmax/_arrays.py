@@ -15,3 +15,15 @@ Labels: TypeAlias = NDArray[Any]
 
 #: The rounding of float64: the distance from 1 to the next number.
 EPS = float(np.finfo(np.float64).eps)
+
+
+def inner(A: Array, B: Array) -> float:
+    """⟨A, B⟩ of two matrices of one shape, on this thread.
+
+    `np.vdot` gives more than ten thousand entries to all threads of BLAS. They go on spinning after
+    their work: on two cores of a Zen 3, the pass over X that follows took 0.16 instead of 0.13 s.
+
+    >>> inner(np.eye(2), np.full((2, 2), 3.0))
+    6.0
+    """
+    return float(np.einsum("ij,ij->", A, B))

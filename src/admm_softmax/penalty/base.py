@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
-from admm_softmax._arrays import Array
+from admm_softmax._arrays import Array, inner
 from admm_softmax._cached import cached_property
 from admm_softmax.penalty.blocks import Blocks
 
@@ -57,9 +57,9 @@ class Quadratic:
         """(σ/2) ‖L (W − W_ref)‖²."""
         offset = self._offset(W)
         if self.diagonal is not None:
-            return 0.5 * self.strength * float(np.vdot(offset, self.diagonal[:, None] * offset))
+            return 0.5 * self.strength * inner(offset, self.diagonal[:, None] * offset)
         difference = self.L @ offset
-        return 0.5 * self.strength * float(np.vdot(difference, difference))
+        return 0.5 * self.strength * inner(difference, difference)
 
     def gradient(self, W: Array) -> Array:
         """σ LᵀL (W − W_ref)."""
@@ -69,7 +69,7 @@ class Quadratic:
         """q(W) = ½ ⟨W − W_ref, ∇q(W)⟩, where that does not cancel: for a diagonal LᵀL."""
         if self.diagonal is None:
             return self.value(W)
-        return 0.5 * float(np.vdot(self._offset(W), gradient))
+        return 0.5 * inner(self._offset(W), gradient)
 
     def product(self, V: Array) -> Array:
         """σ LᵀL V."""
