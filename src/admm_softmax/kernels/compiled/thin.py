@@ -37,8 +37,8 @@ from admm_softmax.kernels.compiled.tiles import (
 #: 300 classes take 0.130 s, in two pieces of 2 KB 0.14 to 0.16 s; 7,056 columns do not care.
 CHUNK_BYTES = 3 << 10
 #: Groups of classes that a tile of rows meets before the next rows come. A chunk of twelve classes
-#: of W and of the tile's rows fill a first-level cache of 32 to 48 KB, so X comes from further away once
-#: per twelve classes, not once per three. On Zen 3, both products over 40,000 × 7056 with ten
+#: of W and of the tile's rows about fill a first-level cache, so X comes from further away once per
+#: twelve classes, not once per three. On Zen 3, both products over 40,000 × 7056 with ten
 #: classes, in float32 and two threads, took 0.142 s with chunks of 4 KB and all rows of a block
 #: for each group of classes in turn; in this order 0.128 s, and 0.103 s when the rows of the tile
 #: after next are asked for in time.
