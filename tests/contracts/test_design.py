@@ -13,6 +13,7 @@ from admm_softmax.design import DenseDesign, Design, PartitionedDesign, Request,
 from admm_softmax.design.fold import parts_of
 from admm_softmax.design.scaled import ScaledDesign
 from admm_softmax.kernels import rows
+from admm_softmax.sources import RowBlocks
 from tests.problems import make
 
 N, D, K = 217, 9, 3
@@ -281,3 +282,23 @@ def test_the_same_rows_at_another_address_give_the_same_bits(n, d, dtype):
         np.testing.assert_array_equal(product, found[0][0])
         np.testing.assert_array_equal(gram, found[0][1])
         assert loss == found[0][2]
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "streamed"])
+def test_rows_go_through_a_function(kind):
+    X = np.random.default_rng(0).standard_normal((50, 4))
+    given = {"dense": X, "sparse": sp.csr_array(X), "streamed": RowBlocks(X)}[kind]
+    design = as_design(given).transformed(lambda block: 2 * block)
+    W = np.random.default_rng(1).standard_normal((5, 3))
+    np.testing.assert_allclose(
+        design.gather(design.fold(W, rows.predict).new_rows), 2 * X @ W[:-1] + W[-1]
+    )
+
+
+def test_a_partition_refuses_to_put_rows_through_a_function():
+    X = np.ones((4, 2))
+    design = PartitionedDesign([as_design(X), as_design(X)])
+    with pytest.raises(
+        NotImplementedError, match="a PartitionedDesign cannot put its rows through"
+    ):
+        design.transformed(np.abs)

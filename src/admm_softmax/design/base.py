@@ -59,6 +59,7 @@ class Design(ABC):
         total(weights), count(weights)  their sum, and how many are not zero
         subset(weights, chosen)         weights of some rows, zero for the others
         take(indices, *rows)            some rows as a design in memory
+        transformed(f)                  the rows put through a function, if it can
         sample(...), batches(...)       rows drawn at random
 
     `columns(features)` is a design of some columns on the same rows, where
@@ -233,6 +234,10 @@ class Design(ABC):
     @abstractmethod
     def fingerprint(self, digest: Any, *rows: Rows) -> None:
         """Feed X and these rows to a hashlib digest."""
+
+    def transformed(self, function: Callable[[Any], Any]) -> Design:
+        """The rows put through a function of blocks of rows, which keeps their shape."""
+        raise self._cannot("put its rows through a function")
 
     def columns(self, features: Any) -> Design:
         """Some columns of X, copied into memory, as a design on the same rows.

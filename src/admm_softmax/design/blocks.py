@@ -19,6 +19,7 @@ from admm_softmax.design.fold import Fold, Request
 from admm_softmax.design.rows import Rows
 from admm_softmax.design.workers import BlasWorker, Worker
 from admm_softmax.kernels.row_kernel import Sums
+from admm_softmax.sources import RowBlocks
 
 #: Bytes of X in one block: small enough for a core's cache, large enough for BLAS.
 BLOCK_BYTES = 1 << 20
@@ -149,6 +150,18 @@ class RowBlockDesign(Design):
 
         total = np.sum(ordered_map(part, self.partition()), axis=0)
         return np.append(total, w.sum()) if self.intercept else np.asarray(total)
+
+    def transformed(self, function: Callable[[Any], Any]) -> Design:
+        """The rows put through a function at every pass, so that X is not copied."""
+        from admm_softmax.design.streamed import StreamedDesign  # noqa: PLC0415  (a cycle)
+
+        def blocks() -> Iterator[Any]:
+            for part in self.partition():
+                yield function(self.block(part))
+
+        n, d = self.shape
+        rows = RowBlocks(blocks, n_rows=n, n_features=d, dtype=self.dtype)
+        return StreamedDesign(rows, intercept=self.intercept)
 
     def row_products(self, inverse_penalty: Callable[[Any], Array]) -> Array:
         """X P Xᵀ, n × n, by panels of columns."""

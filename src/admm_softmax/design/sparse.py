@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,11 @@ class SparseDesign(RowBlockDesign):
         """Some columns, taken from X stored by columns."""
         self._reads.add(1)
         X = self.by_columns[:, features]
+        return SparseDesign(X, intercept=self.intercept, state_dtype=self.state_dtype)
+
+    def transformed(self, function: Callable[[Any], Any]) -> SparseDesign:
+        """The rows put through a function, once: sparse rows stay in memory."""
+        X = sp.vstack([function(self.block(part)) for part in self.partition()], format="csr")
         return SparseDesign(X, intercept=self.intercept, state_dtype=self.state_dtype)
 
     @property

@@ -64,6 +64,10 @@ class StreamedDesign(RowBlockDesign):
         self.reader = BlockReader(rows, check_finite)
         self.buffers = LastBuffers()
 
+    def transformed(self, function: Callable[[Any], Any]) -> StreamedDesign:
+        """The rows put through a function as they are read."""
+        return StreamedDesign(RowBlocks(self.source, transform=function), intercept=self.intercept)
+
     # ---- memory ----
 
     def blocks(self, reserve: int = 0, wanted: Sequence[int] | None = None) -> Iterator[Block]:

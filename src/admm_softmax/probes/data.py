@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -13,14 +12,12 @@ import scipy.sparse as sp
 from admm_softmax.design import (
     Design,
     PartitionedDesign,
-    StreamedDesign,
     as_design,
     is_on_device,
 )
 from admm_softmax.estimators.inputs import opened
 from admm_softmax.estimators.labels import as_array
 from admm_softmax.exchange.torch import read as read_tensors
-from admm_softmax.sources import RowBlocks
 
 Normalize = Literal["none", "l2", "standardize"]
 #: Names of features and labels in a file that holds both.
@@ -65,7 +62,7 @@ def part_of(given: Any, normalize: Normalize, name: str) -> Part:
             f"{name} must have one label for each of {design.n_rows} rows, or a row of an "
             f"indicator matrix, got {labels.shape}"
         )
-    return Part(_unit_rows(design) if normalize == "l2" else design, labels)
+    return Part(design.transformed(_unit) if normalize == "l2" else design, labels)
 
 
 def _loaded(given: Any) -> Any:
@@ -105,28 +102,12 @@ def _both(path: Path) -> tuple[Any, Any]:
     return found[names[0][0]], found[names[1][0]]
 
 
-def _unit_rows(design: Design) -> Design:
-    """The same rows divided by their lengths, block by block; rows of zeros stay."""
-    if design.is_sparse:
-        X = design.X  # type: ignore[attr-defined]
-        squares = np.asarray(X.power(2).sum(axis=1)).reshape(-1)
-        lengths = np.sqrt(np.where(squares > 0, squares, 1.0))
-        return as_design(sp.diags_array(1.0 / lengths).astype(X.dtype) @ X)
-    if isinstance(design, StreamedDesign):
-        return as_design(RowBlocks(design.source, transform=_unit))
-    if not hasattr(design, "block"):
-        raise TypeError(f"normalize='l2' does not take a {type(design).__name__}")
-    blocks: Any = design
-
-    def rows() -> Iterator[Any]:
-        for part in blocks.partition():
-            yield _unit(blocks.block(part))
-
-    n, d = design.shape
-    return as_design(RowBlocks(rows, n_rows=n, n_features=d, dtype=design.dtype))
-
-
 def _unit(X: Any) -> Any:
+    """Rows divided by their lengths; rows of zeros stay."""
+    if sp.issparse(X):
+        squares = np.asarray(X.multiply(X).sum(axis=1)).reshape(-1)
+        lengths = np.sqrt(np.where(squares > 0, squares, 1.0))
+        return sp.csr_array(sp.diags_array(1.0 / lengths).astype(X.dtype) @ X)
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float32)
     lengths = np.linalg.norm(X, axis=1, keepdims=True)
     return X / np.where(lengths > 0, lengths, 1.0)
