@@ -63,12 +63,20 @@ def installed(package: Path, folder: Path) -> Path:
     return python
 
 
-def smoke_test(python: Path, folder: Path) -> str:
-    """Import and fit, away from the source and without its environment."""
+def smoke_test(python: Path, package: Path, folder: Path) -> str:
+    """Import and fit, away from the source and without its environment; then the command.
+
+    Without the extra `cli` the command says in a line what is missing; with it, it works.
+    """
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    env = {**clean, "NUMBA_CACHE_DIR": str(folder / "numba")}
-    version = run(python, "-c", SMOKE, cwd=folder, env=env).strip()
-    run(folder / "bin" / "admm-softmax", "--version", cwd=folder, env=env)
+    here = {"cwd": folder, "env": {**clean, "NUMBA_CACHE_DIR": str(folder / "numba")}}
+    version = run(python, "-c", SMOKE, **here).strip()
+    command = [str(folder / "bin" / "admm-softmax"), "--version"]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False, **here)
+    assert refused.returncode, "the command works without the extra cli"
+    assert "admm-softmax[cli]" in refused.stderr, refused.stderr
+    run(python, "-m", "pip", "install", "--quiet", f"{package}[cli]")
+    assert version in run(*command, **here)
     return version
 
 
@@ -92,7 +100,7 @@ def main() -> int:
             python = installed(package, folder)
             if package is wheel:
                 bill_of_materials(python, wheel)
-            print(f"{package.name}: version {smoke_test(python, folder)} works")
+            print(f"{package.name}: version {smoke_test(python, package, folder)} works")
     return 0
 
 
