@@ -16,7 +16,7 @@ reproduce: $(STAMP) ## the paper's experiments: about three hours; BUDGET=60 SEE
 	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet torch==2.13.0
 	$(BIN)/admm-softmax reproduce all --authors-split --budget $(or $(BUDGET),300) --seeds $(or $(SEEDS),3)
 
-test: lint types imports unit ## everything that CI checks
+test: lint types imports unit ## lint, types, imports, and the suite: under ten minutes
 
 # Tests that need torch have an environment of their own: torch is large, and pinned to a version
 # that has a build without CUDA. Where it cannot be installed, they are left out, and that is said.
