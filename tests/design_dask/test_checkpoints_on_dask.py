@@ -14,24 +14,13 @@ import pytest
 
 from admm_softmax import ADMM, LBFGS, SoftmaxRegression, SoftmaxRegressionCV, run, softmax_path
 from admm_softmax.solvers import identity
+from tests.checkpoints.small_runs import interrupt_at
 from tests.design_dask.test_failures import holders, kill
 from tests.killed_on_dask import SOLVERS, D, K, N, answer, problem_on
 from tests.problems import make
 
 ROOT = Path(__file__).parents[2]
 X, Y = make(N, D, K)
-
-
-def interrupted(iterate_number):
-    """A callback that presses Ctrl-C at the given iterate."""
-    seen = []
-
-    def callback(iterate):
-        seen.append(iterate)
-        if len(seen) == iterate_number:
-            raise KeyboardInterrupt
-
-    return callback
 
 
 def test_clients_that_are_killed_go_on(processes, tmp_path):
@@ -150,6 +139,6 @@ def test_a_full_disk_or_no_folder_warns_and_the_fit_goes_on(client, tmp_path):
 def test_an_interrupted_fit_goes_on(client, tmp_path):
     whole = run(problem_on(client), SOLVERS["admm"], max_iter=9, tol=0.0)
     settings = {"max_iter": 9, "tol": 0.0, "checkpoint": tmp_path}
-    run(problem_on(client), SOLVERS["admm"], callbacks=interrupted(5), **settings)
+    run(problem_on(client), SOLVERS["admm"], callbacks=interrupt_at(5), **settings)
     result = run(problem_on(client), SOLVERS["admm"], **settings)
     np.testing.assert_array_equal(result.W, whole.W)

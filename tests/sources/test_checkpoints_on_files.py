@@ -24,6 +24,7 @@ from admm_softmax import (
     softmax_path,
 )
 from admm_softmax.solvers import identity, state
+from tests.checkpoints.small_runs import interrupt_at
 from tests.problems import make
 
 ROOT = Path(__file__).parents[2]
@@ -39,18 +40,6 @@ def rows(tmp_path, small_blocks):
     for i, part in enumerate(np.split(X, [100, 180])):
         np.save(tmp_path / "data" / f"x-{i}.npy", part)
     return tmp_path / "data" / "x-*.npy", y
-
-
-def interrupted(iterate_number):
-    """A callback that presses Ctrl-C at the given iterate."""
-    seen = []
-
-    def callback(iterate):
-        seen.append(iterate)
-        if len(seen) == iterate_number:
-            raise KeyboardInterrupt
-
-    return callback
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the script forks")
@@ -93,7 +82,7 @@ def test_row_state_goes_on_wherever_it_is_kept(rows, tmp_path, in_files, state_d
 
     solver, settings = ADMM(relaxation=1.7), {"max_iter": 9, "tol": 0.0}
     whole = run(problem(), solver, **settings)
-    half = run(problem(), solver, checkpoint=tmp_path / "c", callbacks=interrupted(5), **settings)
+    half = run(problem(), solver, checkpoint=tmp_path / "c", callbacks=interrupt_at(5), **settings)
     assert (half.status, half.n_iter) == ("interrupted", 4)
     result = run(problem(), solver, checkpoint=tmp_path / "c", **settings)
     np.testing.assert_array_equal(result.W, whole.W)
@@ -105,7 +94,7 @@ def test_row_state_that_is_too_large_to_store_is_made_anew(rows, tmp_path, monke
     problem = Problem.of(RowBlocks(rows[0]), rows[1], 0.1)
     solver, settings = ADMM(relaxation=1.7, gradient_every=1), {"max_iter": 300, "tol": 1e-7}
     whole = run(problem, solver, **settings)
-    run(problem, solver, checkpoint=tmp_path / "c", callbacks=interrupted(5), **settings)
+    run(problem, solver, checkpoint=tmp_path / "c", callbacks=interrupt_at(5), **settings)
     result = run(problem, solver, checkpoint=tmp_path / "c", **settings)
     assert result.status == "converged"
     np.testing.assert_allclose(result.W, whole.W, atol=1e-5)
@@ -116,7 +105,7 @@ def test_how_rows_are_held_may_change(rows, tmp_path):
     solver, settings = LBFGS(preconditioner="gram"), {"tol": 1e-8, "checkpoint": tmp_path / "c"}
     whole = run(Problem.of(RowBlocks(rows[0]), rows[1], 1e-3), solver, tol=1e-8)
     half = Problem.of(RowBlocks(rows[0], memory_limit="1MB"), rows[1], 1e-3)
-    run(half, solver, callbacks=interrupted(4), **settings)
+    run(half, solver, callbacks=interrupt_at(4), **settings)
     X = np.concatenate([np.load(path) for path in sorted(rows[0].parent.glob("x-*.npy"))])
     np.save(tmp_path / "x.npy", X)
     result = run(Problem.of(RowBlocks(tmp_path / "x.npy"), rows[1], 1e-3), solver, **settings)
