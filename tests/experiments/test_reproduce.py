@@ -46,7 +46,7 @@ def test_results_are_complete_and_not_repeated(small, tmp_path):
     assert "rho=0.004" in stored["settings"]["methods"]["ADMM-Softmax"]
     assert stored["paper"]["SGD"]["accuracy"] == 0.9656
     assert stored["runs"][0]["history"]["seconds"]
-    assert len(stored["made"]) == 13  # four methods and two penalties a seed, and the grid
+    assert len(stored["made"]) == 13  # four methods and two penalties per seed, and the grid
     assert {"date", "machine", "versions"} <= set(stored["made"]["0.1s/1-sgd"])
     assert len(stored["grid"]["cells"]) == 16
     again = reproduce("mnist", tmp_path, Options(budget=0.1, seeds=2))
