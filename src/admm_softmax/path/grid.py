@@ -222,10 +222,11 @@ def sweep_rho_alpha(
     return Sweep(rho_values, alpha_values, done, time.perf_counter() - began)
 
 
-def _checked(solver: Any, problem: Problem) -> ADMM:
+def _checked(solver: Any, problem: Problem) -> Any:
     settings = ADMM() if solver is None else solver
-    if not isinstance(settings, ADMM):
-        raise TypeError(f"solver must be an ADMM, got {settings!r}")
+    known = getattr(settings, "__dataclass_fields__", {})
+    if not {"rho", "least_squares"} <= set(known):
+        raise TypeError(f"solver must have rho and least_squares, as ADMM has, got {settings!r}")
     if not problem.penalty.is_smooth:
         raise ValueError(
             "sweep_rho_alpha needs a smooth penalty: under "
