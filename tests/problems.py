@@ -85,7 +85,9 @@ def minimum(problem: Problem, X, tol=1e-11):
     """W* and F(W*) by SciPy: L-BFGS-B to come close, then a trust-region Newton method.
 
     Both compare values of F, and so end where its rounding begins, at gradients of 1e-8 or so.
-    Plain Newton steps, by MINRES because the Hessian may be singular, go on from there.
+    Plain Newton steps, by MINRES because the Hessian may be singular, go on from there. A number
+    added to the whole of an unpenalised intercept changes nothing, and MINRES drifts along it
+    by rounding: W* is the minimiser whose intercept has mean zero, as it has at the start.
     """
     F = DenseObjective(problem, X)
 
@@ -111,4 +113,7 @@ def minimum(problem: Problem, X, tol=1e-11):
         return flat
 
     flat = run_peer(solve, F.gradient, tol)
-    return flat.reshape(problem.shape), float(F(flat)[0])
+    W = flat.reshape(problem.shape)
+    if problem.design.intercept and not F.L[:, -1].any():
+        W[-1] -= W[-1].mean()
+    return W, float(F(flat)[0])
