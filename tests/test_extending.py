@@ -11,7 +11,7 @@ from admm_softmax import LBFGS, SoftmaxRegression, SoftmaxRegressionCV
 from admm_softmax.contracts import check_design, check_penalty, check_solver
 from admm_softmax.design import DenseDesign, Design
 from admm_softmax.penalties import Lasso
-from admm_softmax.penalty import Tikhonov
+from admm_softmax.penalty import Penalty, Tikhonov
 from tests.problems import make
 
 FOLDER = Path(__file__).parents[1] / "docs" / "extending"
@@ -33,6 +33,9 @@ def test_the_page_has_every_capability():
     assert {"is_sparse", "can_form_row_gram"} < {*capabilities}
     for name in {*capabilities, "rounding", "cholesky"} - {"intercept"}:
         assert f"| `{name}" in page, name
+    given = {"reference", "value", "gradient", "hessian_product"}  # follow from the others
+    for name in {name for name in vars(Penalty) if not name.startswith("_")} - given:
+        assert f"`{name}" in page, name
 
 
 def test_each_example_is_short():

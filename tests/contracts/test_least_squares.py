@@ -229,9 +229,9 @@ def test_a_poor_condition_is_corrected_by_residual_rows():
 def test_sparse_rows_are_densified_by_panels_only(monkeypatch):
     X, labels = make(12, 40, 3)
     problem = Problem.of(sp.csr_array(X), labels, 0.1, operator=operators.laplacian(40))
-    whole = Woodbury().prepare(problem).K
+    whole = Woodbury().prepare(problem).row_gram
     monkeypatch.setattr("admm_softmax.design.blocks.PANEL_BYTES", 8 * 40 * 5)
-    assert_close(Woodbury().prepare(problem).K, whole, 1e-12)
+    assert_close(Woodbury().prepare(problem).row_gram, whole, 1e-12)
 
 
 def test_duplicate_entries_of_a_sparse_matrix_are_summed():

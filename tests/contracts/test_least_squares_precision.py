@@ -1,4 +1,4 @@
-"""W-steps in single precision, and factors that several W-steps share."""
+"""W-steps in single precision: when they are taken, and how far they are refined."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The grid over (ρ, α): each cell is ADMM alone, extremes are survived, disks remember."""
+"""The grid over (ρ, α): each cell is ADMM alone, extremes are survived, finished cells are kept."""
 
 import json
 import signal
