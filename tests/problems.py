@@ -36,6 +36,11 @@ def rows_of(problem: Problem):
     return one_hot(labels, problem.n_classes), problem.design.gather(problem.weights)
 
 
+def placed(design, arrays):
+    """Handles of the arrays in the design."""
+    return tuple(design.place(array) for array in arrays)
+
+
 def assert_close(actual, expected, rtol):
     """Equal but for rounding: entries differ by at most rtol times the largest of all."""
     scale = float(np.max(np.abs(expected), initial=0.0))

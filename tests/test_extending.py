@@ -9,9 +9,9 @@ import pytest
 
 from admm_softmax import LBFGS, SoftmaxRegression, SoftmaxRegressionCV
 from admm_softmax.contracts import check_design, check_penalty, check_solver
-from admm_softmax.design import DenseDesign
+from admm_softmax.design import DenseDesign, Design
 from admm_softmax.penalties import Lasso
-from admm_softmax.penalty import Tikhonov
+from admm_softmax.penalty import Penalty, Tikhonov
 from tests.problems import make
 
 FOLDER = Path(__file__).parents[1] / "docs" / "extending"
@@ -25,6 +25,17 @@ def names():
     for path in EXAMPLES:
         found |= runpy.run_path(str(path), run_name=path.stem)
     return found
+
+
+def test_the_page_has_every_capability():
+    page = FOLDER.with_suffix(".md").read_text(encoding="utf-8")
+    capabilities = [name for name, kind in Design.__annotations__.items() if kind == "bool"]
+    assert {"is_sparse", "can_form_row_gram"} < {*capabilities}
+    for name in {*capabilities, "rounding", "cholesky"} - {"intercept"}:
+        assert f"| `{name}" in page, name
+    given = {"reference", "value", "gradient", "hessian_product"}  # follow from the others
+    for name in {name for name in vars(Penalty) if not name.startswith("_")} - given:
+        assert f"`{name}" in page, name
 
 
 def test_each_example_is_short():
@@ -113,6 +124,25 @@ def test_a_wrong_conjugate_is_found(factor):
 
     with pytest.raises(AssertionError, match=r"conjugate is too (small|large)"):
         check_penalty(Wrong())
+
+
+def test_a_penalty_that_writes_to_what_is_not_its_own_is_found():
+    class Keeps(Tikhonov):
+        def gradient(self, W):
+            key = W.tobytes()
+            if self.__dict__.get("newest", (None, None))[0] != key:
+                self.__dict__["newest"] = key, super().gradient(W)
+            return self.__dict__["newest"][1]
+
+    class Overwrites(Lasso):
+        def prox(self, V, step):
+            V[:] = super().prox(V, step)
+            return V
+
+    with pytest.raises(AssertionError, match="a gradient after the last one was written to"):
+        check_penalty(Keeps)
+    with pytest.raises(AssertionError, match="an array that was given to a penalty"):
+        check_penalty(Overwrites())
 
 
 def test_a_penalty_that_forgets_its_reference_is_found():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # for the types of the fields alone; each is made in the modu
     from admm_softmax.solvers.duality import Anchor
     from admm_softmax.solvers.least_squares.spectral import Basis
     from admm_softmax.solvers.preconditioner import SampledGram
-    from admm_softmax.solvers.row_space import RowBasis, Small
+    from admm_softmax.solvers.row_space import ReducedProblem, RowBasis
     from admm_softmax.solvers.split_admm import LastSplit
     from admm_softmax.solvers.split_factor import SplitFactor
     from admm_softmax.solvers.working_set import LastPairs, LastPass, WorkingSet
@@ -75,20 +75,20 @@ class Slot(Generic[T]):
 class Prepared:
     """What is computed from rows, weights and labels at its first use, and kept.
 
-    | what             | depends on                 | made by, and for                      |
-    |------------------|----------------------------|---------------------------------------|
-    | `gram`           | rows and weights           | W-steps, preconditioners              |
-    | `sampled_gram`   | some rows, drawn at random | preconditioners, and they alone       |
-    | `column_squares` | rows and weights           | Jacobi, conditioning                  |
-    | `spectral`       | rows, weights and L        | `Spectral`                            |
-    | `anchor`         | rows, weights and labels   | duality gaps                          |
-    | `small`          | rows, weights and labels   | `RowSpace`: the problem in few columns |
-    | `row_basis`      | rows, and a diagonal LᵀL   | `RowSpace`, for all folds              |
-    | `working_set`    | rows, weights, last fit    | `ProximalLBFGS`, for the next fit     |
-    | `last_pass`      | rows, weights, labels, W   | `ProximalLBFGS`, for the next fit     |
-    | `last_pairs`     | the working set, last fit  | `ProximalLBFGS`, for the next fit     |
-    | `split_factor`   | rows, weights, L and σ/ρ   | ADMM's second split, for all alphas   |
-    | `last_split`     | the last fit               | ADMM's second split, for the next fit |
+    | what              | depends on                 | made by, and for                       |
+    |-------------------|----------------------------|----------------------------------------|
+    | `gram`            | rows and weights           | W-steps, preconditioners               |
+    | `sampled_gram`    | some rows, drawn at random | preconditioners, and they alone        |
+    | `column_squares`  | rows and weights           | Jacobi, conditioning                   |
+    | `spectral`        | rows, weights and L        | `Spectral`                             |
+    | `anchor`          | rows, weights and labels   | duality gaps                           |
+    | `reduced_problem` | rows, weights and labels   | `RowSpace`: the problem in few columns |
+    | `row_basis`       | rows, and a diagonal LᵀL   | `RowSpace`, for all folds              |
+    | `working_set`     | rows, weights, last fit    | `ProximalLBFGS`, for the next fit      |
+    | `last_pass`       | rows, weights, labels, W   | `ProximalLBFGS`, for the next fit      |
+    | `last_pairs`      | the working set, last fit  | `ProximalLBFGS`, for the next fit      |
+    | `split_factor`    | rows, weights, L and σ/ρ   | ADMM's second split, for all alphas    |
+    | `last_split`      | the last fit               | ADMM's second split, for the next fit  |
 
     It belongs to a `Problem` and to its copies with another penalty, and lives as long as they
     do. Values are never written to, so that runs in several threads may share them; one that
@@ -112,7 +112,7 @@ class Prepared:
         self.sampled_gram: Slot[SampledGram] = Slot()
         self.spectral: Slot[Basis] = Slot()
         self.anchor: Slot[Anchor] = Slot(folds=True)
-        self.small: Slot[Small] = Slot()
+        self.reduced_problem: Slot[ReducedProblem] = Slot()
         self.row_basis: Slot[RowBasis] = row_basis or Slot()
         self.working_set: Slot[WorkingSet] = Slot(folds=True)
         self.last_pass: Slot[LastPass] = Slot()
@@ -135,7 +135,7 @@ class Prepared:
         """
         with self._lock:
             wanted = np.dtype(dtype)
-            if self._gram is None or self._gram.dtype.itemsize < wanted.itemsize:
+            if self._gram is None or (self._gram.dtype == np.float32 and wanted == np.float64):
                 self._gram = self._make(design, wanted)
             return self._gram
 

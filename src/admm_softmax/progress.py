@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from math import ceil, isnan
-from types import TracebackType
 from typing import Any, Self
 
 #: Seconds between two lines where the output is not a terminal.
@@ -67,12 +66,7 @@ class Bar:
         if self.enabled:
             self._console.print(text, highlight=False, markup=False)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 

@@ -15,12 +15,11 @@ from admm_softmax.solvers.least_squares import (
     Breakdown,
     Cholesky,
     FirstOf,
-    SharedFactors,
     Spectral,
     Woodbury,
     as_strategy,
 )
-from admm_softmax.solvers.scheduler import Scheduler
+from tests.contracts.w_step_problems import PROBLEMS, build, normal_matrix
 from tests.problems import assert_close, make, rows_of
 
 STRATEGIES = {
@@ -33,30 +32,6 @@ STRATEGIES = {
     "spectral": Spectral(),
     "first of two": FirstOf((Spectral(), Cholesky())),
 }
-PROBLEMS = {
-    "tall": {},
-    "wide": {"n": 12, "d": 40},
-    "sparse": {"sparse": True},
-    "weighted": {"sample_weight": np.random.default_rng(0).random(80)},
-    "laplacian": {"operator": operators.laplacian(6)},
-    "wide laplacian": {"n": 10, "d": 30, "operator": operators.laplacian((5, 6))},
-    "penalised intercept": {"penalize_intercept": True},
-    "no intercept": {"intercept": False},
-    "scaled features": {"scale": np.logspace(-3, 3, 6)},
-    "a zero column": {"scale": np.array([1, 1, 0, 1, 1, 1.0])},
-}
-
-
-def build(name, alpha=0.01):
-    settings = dict(PROBLEMS[name])
-    X, labels = make(settings.pop("n", 80), settings.pop("d", 6), 3)
-    X = X * settings.pop("scale", 1.0)
-    X = sp.csr_array(X) if settings.pop("sparse", False) else X
-    return Problem.of(X, labels, alpha, **settings)
-
-
-def normal_matrix(problem, rho):
-    return rho * problem.gram() + problem.penalty.quadratic.matrix.toarray()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -254,9 +229,9 @@ def test_a_poor_condition_is_corrected_by_residual_rows():
 def test_sparse_rows_are_densified_by_panels_only(monkeypatch):
     X, labels = make(12, 40, 3)
     problem = Problem.of(sp.csr_array(X), labels, 0.1, operator=operators.laplacian(40))
-    whole = Woodbury().prepare(problem).K
+    whole = Woodbury().prepare(problem).row_gram
     monkeypatch.setattr("admm_softmax.design.blocks.PANEL_BYTES", 8 * 40 * 5)
-    assert_close(Woodbury().prepare(problem).K, whole, 1e-12)
+    assert_close(Woodbury().prepare(problem).row_gram, whole, 1e-12)
 
 
 def test_duplicate_entries_of_a_sparse_matrix_are_summed():
@@ -295,99 +270,6 @@ def test_strategies_by_name():
         ADMM(least_squares=3)
     with pytest.raises(ValueError, match=r"least_squares must be one of .*'qr'.*, got 'lu'"):
         ADMM(least_squares="lu")
-
-
-@pytest.mark.parametrize("compiled", [False, True], ids=["lapack", "compiled"])
-def test_single_precision_is_refined_and_fades(compiled, monkeypatch):
-    if compiled:
-        monkeypatch.setattr("admm_softmax.kernels.thresholds.COMPILED_FROM_PRODUCTS", 0)
-    X, labels = make(300, 40, 5)
-    problem = Problem.of(X.astype(np.float32), labels, 1e-2)
-    step = Cholesky().prepare(problem)
-    step.factor(0.05)
-    assert step.R.dtype == np.float32
-    exact = Cholesky("double").prepare(problem)
-    exact.factor(0.05)
-    rng = np.random.default_rng(0)
-    M = rng.standard_normal(problem.shape)
-    change = rng.standard_normal(problem.shape)
-    for k in range(6):
-        target = M + 10.0**-k * change
-        # Sums of steps, each to single precision.
-        assert_close(step.solve(target, M).W, exact.solve(target, M).W, 1e-5)
-    step.factor(0.05)
-    first = step.solve(M, M).W  # refined: the factor's error is gone, the Gram matrix's is not
-    assert_close(first, exact.solve(M, M).W, 1e-5)
-
-
-def test_when_single_precision_is_taken():
-    X, labels = make(80, 6, 3)
-    single = X.astype(np.float32)
-
-    def precision(X, alpha, rho=0.05, **settings):
-        step = Cholesky(**settings).prepare(Problem.of(X, labels, alpha))
-        step.factor(rho)
-        return step.R.dtype
-
-    assert precision(single, 1e-1) == np.float32
-    assert precision(X, 1e-1) == np.float64  # double data
-    assert precision(single, 1e-5) == np.float64  # a weak penalty
-    assert precision(single, 1e-1, rho=1e3) == np.float64
-    assert precision(X, 1e-1, precision="single") == np.float32
-    assert precision(single, 1e-1, precision="double") == np.float64
-    with pytest.raises(ValueError, match="precision must be one of"):
-        Cholesky("half")
-    neighbours = sp.csr_array(np.eye(6) - np.eye(6, k=1))
-    coupled = Problem.of(single, labels, 1e-1, operator=neighbours)
-    step = Cholesky().prepare(coupled)
-    step.factor(0.05)
-    assert step.R.dtype == np.float64  # L is not diagonal: no bound at hand
-
-
-def test_a_preconditioner_in_single_precision_gives_way_to_double():
-    X, labels = make(80, 6, 3)
-    twice = np.concatenate([X, X[:, :1] * (1 + 1e-7)], axis=1).astype(np.float32)
-    step = Auto(precision="single").prepare(Problem.of(twice, labels, 1e-12))
-    step.factor(0.1)
-    assert step.step.R.dtype == np.float64
-
-
-def test_factors_shared_by_ratio_solve_for_every_rho_and_alpha():
-    problem = build("laplacian")
-    factors = SharedFactors(problem, Scheduler(), Cholesky("double"))
-    M = np.random.default_rng(0).standard_normal(problem.shape)
-    for rho, alpha in [(0.1, 0.02), (1e-5, 2e-6), (50.0, 10.0), (1.0, 1e-3)]:
-        user = problem.with_alpha(alpha)
-        step = factors.prepare(user)
-        step.factor(rho)
-        expected = np.linalg.solve(normal_matrix(user, rho), M)
-        assert_close(step.solve(M, M).W, expected, 1e-9)
-        assert step.rho == rho
-    assert [f"{ratio:.3g}" for ratio in factors.factors] == ["0.2", "0.001"]
-
-
-def test_shared_factors_refuse_another_operator():
-    X, labels = make(40, 5, 3)
-    problem = Problem.of(X, labels, 0.1)
-    factors = SharedFactors(problem, Scheduler(), Cholesky("double"))
-    same = Problem.of(X, labels, 0.3, operator=sp.eye_array(5, format="csr"))
-    factors.prepare(same)
-    for other in (operators.laplacian(5), 2 * sp.eye_array(5), operators.gradient(5)):
-        with pytest.raises(ValueError, match=r"shared factors are for one L: .* \(6, 6\)|\(5, 6\)"):
-            factors.prepare(Problem.of(X, labels, 0.1, operator=other))
-
-
-def test_a_spaced_factor_says_which_rho_it_fits():
-    problem = build("tall", alpha=0.01)
-    factors = SharedFactors(problem, Scheduler(), Cholesky("double"), spacing=4.0)
-    step = factors.prepare(problem)
-    step.factor(0.03)  # τ = 1/3, the nearest power of 4 is 1/4
-    assert step.rho == pytest.approx(0.04)
-    M = np.ones(problem.shape)
-    expected = np.linalg.solve(normal_matrix(problem, 0.04), M)
-    assert_close(step.precondition(M), expected, 1e-9)
-    step.factor(0.05)
-    assert len(factors.factors) == 1
 
 
 def test_a_singular_pencil_is_a_breakdown():

@@ -1,4 +1,4 @@
-"""Every solver ends at the same optimum, counts its passes and keeps its manners."""
+"""Every solver ends at the same optimum, counts its passes and keeps the contract."""
 
 from itertools import islice
 

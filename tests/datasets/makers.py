@@ -15,7 +15,7 @@ from admm_softmax.datasets.images import CIFAR10, FASHION_MNIST, MNIST
 
 
 def arrays_like(shape, seed=0):
-    """Two images a batch: ten to train, two to test."""
+    """Two images per batch: ten to train, two to test."""
     rng = np.random.default_rng(seed)
     return {
         "train_images": rng.integers(0, 256, (10, *shape), np.uint8),

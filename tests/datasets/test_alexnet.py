@@ -1,4 +1,4 @@
-"""The weights from every format, in torchvision's order."""
+"""The parameters of AlexNet from every format, in torchvision's order."""
 
 import io
 import pickle

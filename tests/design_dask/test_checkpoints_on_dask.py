@@ -1,37 +1,25 @@
 """Checkpoints of fits on a cluster: killed clients and workers, what is refused, full disks."""
 
 import re
-import resource
 import signal
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import dask.array as da
 import numpy as np
 import pytest
 
-from admm_softmax import ADMM, LBFGS, SoftmaxRegression, SoftmaxRegressionCV, run, softmax_path
+from admm_softmax import ADMM, LBFGS, SoftmaxRegression, run
 from admm_softmax.solvers import identity
+from tests.checkpoints.going_on import assert_goes_on_without_a_folder, assert_paths_and_folds_go_on
+from tests.checkpoints.small_runs import interrupt_at
 from tests.design_dask.test_failures import holders, kill
 from tests.killed_on_dask import SOLVERS, D, K, N, answer, problem_on
 from tests.problems import make
 
 ROOT = Path(__file__).parents[2]
 X, Y = make(N, D, K)
-
-
-def interrupted(iterate_number):
-    """A callback that presses Ctrl-C at the given iterate."""
-    seen = []
-
-    def callback(iterate):
-        seen.append(iterate)
-        if len(seen) == iterate_number:
-            raise KeyboardInterrupt
-
-    return callback
 
 
 def test_clients_that_are_killed_go_on(processes, tmp_path):
@@ -113,43 +101,18 @@ def test_other_data_settings_and_versions_are_refused(client, tmp_path, monkeypa
 
 def test_paths_and_cross_validation_go_on(client, tmp_path):
     dX, dy = da.from_array(X, chunks=(100, -1)), da.from_array(Y, chunks=100)
-    settings = {"X_val": dX, "y_val": dy, "checkpoint": tmp_path / "p", "tol": 1e-8}
-    first = softmax_path(dX, dy, [0.1, 0.01], **settings)
-    (tmp_path / "p" / "alpha-001-000.npz").unlink()
-    again = softmax_path(dX, dy, [0.1, 0.01], **settings)
-    np.testing.assert_array_equal(again.coefs, first.coefs)
-    cv = {"alphas": [0.1, 0.01], "cv": 3, "checkpoint": tmp_path / "cv", "tol": 1e-8}
-    first = SoftmaxRegressionCV(**cv).fit(dX, dy)
-    for file in (tmp_path / "cv").glob("refit*.npz"):
-        file.unlink()
-    again = SoftmaxRegressionCV(**cv).fit(dX, dy)
-    np.testing.assert_allclose(again.coef_, first.coef_, atol=1e-9)
-    np.testing.assert_array_equal(again.scores_, first.scores_)
+    assert_paths_and_folds_go_on(dX, dy, dX, tmp_path)
 
 
 # Old versions of NumPy leave the file that they could not write to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_full_disk_or_no_folder_warns_and_the_fit_goes_on(client, tmp_path):
-    problem, solver = problem_on(client), ADMM(rho=0.2)
-    expected = run(problem, solver, max_iter=6).W
-    (tmp_path / "file").write_text("")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for folder, limit in ((tmp_path / "file" / "c", before[0]), (tmp_path / "c", 500)):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
-            try:
-                result = run(problem, solver, max_iter=6, checkpoint=folder, checkpoint_every=0)
-            finally:
-                resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        assert [w.category for w in caught] == [RuntimeWarning]
-        assert "going on without" in str(caught[0].message)
-        np.testing.assert_array_equal(result.W, expected)
+    assert_goes_on_without_a_folder(problem_on(client), ADMM(rho=0.2), tmp_path)
 
 
 def test_an_interrupted_fit_goes_on(client, tmp_path):
     whole = run(problem_on(client), SOLVERS["admm"], max_iter=9, tol=0.0)
     settings = {"max_iter": 9, "tol": 0.0, "checkpoint": tmp_path}
-    run(problem_on(client), SOLVERS["admm"], callbacks=interrupted(5), **settings)
+    run(problem_on(client), SOLVERS["admm"], callbacks=interrupt_at(5), **settings)
     result = run(problem_on(client), SOLVERS["admm"], **settings)
     np.testing.assert_array_equal(result.W, whole.W)

@@ -30,6 +30,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.histories import cases
+from tests.histories.solvers import SOLVERS
+from tests.histories.traces import Columns, history
 
 BEFORE = Path(__file__).with_name("before.json")
 
@@ -116,7 +118,7 @@ def without_start(stored: Stored) -> dict[str, list[float | None]]:
     }
 
 
-def _trace(name: str, case: cases.Case) -> Callable[[], cases.Columns]:
+def _trace(name: str, case: cases.Case) -> Callable[[], Columns]:
     """The same steps, for the code that counted the start as one."""
     trace: Any = case.trace
     if is_late(name):
@@ -124,7 +126,7 @@ def _trace(name: str, case: cases.Case) -> Callable[[], cases.Columns]:
     if name not in cases.ESTIMATORS:
         problem, solver, iterations = trace.args
         starts = 2 if solver in ("row_space", "chain_newton") else 1
-        return partial(cases.history, problem, solver, iterations + starts)
+        return partial(history, problem, solver, iterations + starts)
     more = {
         key: trace.keywords[key] + 1 for key in ("iterations", "max_iter") if key in trace.keywords
     }
@@ -138,8 +140,8 @@ def main() -> None:
     from tests.histories.record import as_json
 
     inner, jacobi = LBFGS(20, "gram"), LBFGS(preconditioner="jacobi")
-    cases.SOLVERS["row_space"] = lambda: RowSpace(inner).then(inner, after=2)
-    cases.SOLVERS["chain_newton"] = lambda: jacobi.then(NewtonCG(), after=2)
+    SOLVERS["row_space"] = lambda: RowSpace(inner).then(inner, after=2)
+    SOLVERS["chain_newton"] = lambda: jacobi.then(NewtonCG(), after=2)
     found = {}
     for name, case in cases.CASES.items():
         if sys.argv[1:] and not name.startswith(tuple(sys.argv[1:])):

@@ -15,8 +15,9 @@ import math
 from argparse import ArgumentParser
 from pathlib import Path
 
-from tests.histories.cases import CASES, Columns
+from tests.histories.cases import CASES
 from tests.histories.compare import READS
+from tests.histories.traces import Columns
 
 STORED = Path(__file__).with_name("stored.json")
 

@@ -6,17 +6,16 @@ from threading import Event, Thread
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numba import types
 from numba.core.compiler_lock import global_compiler_lock
-from scipy.special import softmax, wrightomega
+from scipy.special import softmax
 
 from admm_softmax._parallel import use_threads
 from admm_softmax.design import DenseDesign, Request, as_design
 from admm_softmax.kernels import rows, thresholds
-from admm_softmax.kernels.compiled import elementary, folds, gather, jit, programs, thin, zstep
+from admm_softmax.kernels.compiled import folds, jit, programs
 from admm_softmax.kernels.row_kernel import RowKernel
+from tests.problems import placed
 
 ADMM = {"rho": 0.03, "relaxation": 1.6}
 KERNELS = {
@@ -54,10 +53,6 @@ def inputs(kernel, n, K, labels="hard", seed=0):
     return [given[name] for name in kernel.inputs]
 
 
-def placed(design, arrays):
-    return tuple(design.place(array) for array in arrays)
-
-
 def assert_same_fold(got, expected, tol, name):
     np.testing.assert_allclose(got.product, expected.product, rtol=tol, atol=tol)
     if expected.rows is not None:
@@ -72,71 +67,6 @@ def assert_same_sums(got, expected, tol, name):
     np.testing.assert_allclose(got[keep], expected[keep], rtol=tol, atol=tol / 10)
     if name.startswith("admm"):
         assert got[5] == pytest.approx(expected[5], abs=1.0)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    n=st.integers(1, 40),
-    d=st.one_of(st.integers(1, 70), st.sampled_from([256, 300, 512, 1100, 2100])),
-    K=st.one_of(st.integers(1, 17), st.sampled_from([40, 65])),
-    dtype=st.sampled_from([np.float32, np.float64]),
-    shift=st.integers(0, 20),
-    order=st.sampled_from("CF"),
-)
-def test_thin_products(n, d, K, dtype, shift, order):
-    rng = np.random.default_rng(n * d + K)
-    memory = rng.standard_normal(n * d + shift).astype(dtype)
-    X = memory[shift:].reshape((n, d), order=order)  # begins anywhere
-    design = DenseDesign(X, intercept=False)
-    W = rng.standard_normal((d, K)).astype(dtype)
-    handle = placed(design, [rng.standard_normal((n, K)).astype(dtype).astype(float)])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(thresholds, "COMPILED_FROM_PRODUCTS", 0)
-        S = design.fold(W, rows.predict).new_rows.held
-        G = design.fold(np.zeros((d, 0)), rows.hand_over, handle).product
-    wide, R = X.astype(np.float64), handle[0].held
-    eps = 4 * np.finfo(dtype).eps
-    np.testing.assert_allclose(S, wide @ W, atol=eps * (abs(wide) @ abs(W)).max())
-    np.testing.assert_allclose(G, wide.T @ R, atol=eps * (abs(wide).T @ abs(R)).max())
-
-
-def test_what_is_added_up_begins_where_cache_lines_do():
-    for dtype in (np.float32, np.float64):
-        G = thin.aligned(5, 70, dtype)
-        assert G.ctypes.data % 64 == G.strides[0] % 64 == 0
-        assert G.strides[0] // 64 % 2 == 1
-        assert G.shape[1] >= thin.padded(70, G.itemsize) >= 70
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.floats(-700, 0))
-def test_exponential(x):
-    np.testing.assert_allclose(elementary.exp_of_nonpositive(x), np.exp(x), rtol=5e-16, atol=0)
-
-
-def test_exponential_far_below_zero():
-    assert 0 <= elementary.exp_of_nonpositive(-1e9) < 1e-300
-    assert elementary.exp_of_nonpositive(0.0) == 1.0
-    assert np.isnan(elementary.exp_of_nonpositive(np.nan))
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.one_of(st.floats(1, 1e300), st.floats(1, 3)))
-def test_logarithm(x):
-    # Near 1 the logarithm is a difference of two terms: an absolute error, not a relative one.
-    np.testing.assert_allclose(elementary.log_of_at_least_one(x), np.log(x), rtol=5e-16, atol=1e-16)
-
-
-def test_logarithm_of_no_number():
-    assert elementary.log_of_at_least_one(1.0) == 0.0
-    assert np.isnan(elementary.log_of_at_least_one(np.nan))
-    assert np.isnan(elementary.log_of_at_least_one(np.inf))
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.one_of(st.floats(-700, 5), st.floats(-3, 3), st.floats(0, 1e9)))
-def test_wright_omega(x):
-    np.testing.assert_allclose(zstep.wright_omega(x), wrightomega(x), rtol=4e-15, atol=0)
 
 
 @pytest.mark.parametrize("labels", ["hard", "soft"])
@@ -336,22 +266,6 @@ def test_one_compiled_pass_serves_all_kinds_of_arrays(always):
         assert design.X.indices.dtype == np.int32
     types = np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.float64)
     assert len(folds.csr_pass(*types).signatures) == 1
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("index", [np.int32, np.int64])
-@pytest.mark.parametrize("K", [1, 8, 13, 20, 50])
-def test_sparse_rows_times_a_thin_matrix(K, index, dtype):
-    rng = np.random.default_rng(K)
-    X = sp.random_array((30, 90), density=0.1, rng=rng, dtype=dtype, format="csr")
-    M = gather.padded_columns(rng.standard_normal((90, K)).astype(dtype), dtype)
-    out = np.full((20, M.shape[1]), np.nan)
-    arrays = X.data, X.indices.astype(index), X.indptr.astype(np.intp)
-    multiply = gather.multiply_rows(*map(np.dtype, (dtype, index, dtype)))
-    jit.callable_from_python(multiply)(*arrays, 5, 20, M, out)
-    expected = (X.astype(np.float64) @ M[:, :K])[5:25]
-    np.testing.assert_allclose(out[:, :K], expected, rtol=1e-12, atol=1e-13)
-    np.testing.assert_array_equal(out[:, K:], 0.0)
 
 
 def test_a_copy_of_a_used_design_has_buffers_of_its_own(always):

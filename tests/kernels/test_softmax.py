@@ -1,3 +1,5 @@
+"""Softmax, cross-entropy and labels: against SciPy, for both forms of labels."""
+
 import numpy as np
 import pytest
 from scipy import special

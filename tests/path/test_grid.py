@@ -1,4 +1,4 @@
-"""The grid over (ρ, α): each cell is ADMM alone, extremes are survived, disks remember."""
+"""The grid over (ρ, α): each cell is ADMM alone, extremes are survived, finished cells are kept."""
 
 import json
 import signal
@@ -261,7 +261,9 @@ def test_bad_grids(problems):
         sweep_rho_alpha(problem, [-1], [1], validation=validation)
     with pytest.raises(ValueError, match="alphas must hold at least one number, got none"):
         sweep_rho_alpha(problem, [1], [], validation=validation)
-    with pytest.raises(TypeError, match="solver must be an ADMM, got 'admm'"):
+    with pytest.raises(
+        TypeError, match="solver must have rho and least_squares, as ADMM has, got 'admm'"
+    ):
         sweep_rho_alpha(problem, [1], [1], validation=validation, solver="admm")
 
 

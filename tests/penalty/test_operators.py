@@ -1,3 +1,5 @@
+"""Operators: gradients and Laplacians by their definition, adjoints and null spaces."""
+
 import numpy as np
 import pytest
 import scipy.sparse as sp

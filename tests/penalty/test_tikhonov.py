@@ -1,3 +1,5 @@
+"""Tikhonov's penalty: value, gradient, intercept, operators and references."""
+
 import numpy as np
 import pytest
 import scipy.sparse as sp

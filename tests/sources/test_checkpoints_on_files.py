@@ -1,13 +1,7 @@
 """Checkpoints of fits on files: going on after kill -9, and what is refused."""
 
-import json
 import os
 import re
-import resource
-import subprocess
-import sys
-import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,14 +13,17 @@ from admm_softmax import (
     Problem,
     RowBlocks,
     SoftmaxRegression,
-    SoftmaxRegressionCV,
     run,
-    softmax_path,
 )
 from admm_softmax.solvers import identity, state
+from tests.checkpoints.going_on import (
+    assert_goes_on_without_a_folder,
+    assert_killed_fits_end_alike,
+    assert_paths_and_folds_go_on,
+)
+from tests.checkpoints.small_runs import interrupt_at
 from tests.problems import make
 
-ROOT = Path(__file__).parents[2]
 #: Kills per case.
 KILLS = {"files-lbfgs": 3, "files-admm": 3, "files-sgd": 2, "files-path": 2, "files-cv": 2}
 
@@ -41,46 +38,10 @@ def rows(tmp_path, small_blocks):
     return tmp_path / "data" / "x-*.npy", y
 
 
-def interrupted(iterate_number):
-    """A callback that presses Ctrl-C at the given iterate."""
-    seen = []
-
-    def callback(iterate):
-        seen.append(iterate)
-        if len(seen) == iterate_number:
-            raise KeyboardInterrupt
-
-    return callback
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the script forks")
 def test_fits_on_files_that_are_killed_end_with_the_same_answer(tmp_path):
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.killed",
-            tmp_path / "runs",
-            *(f"{case}={kills}" for case, kills in KILLS.items()),
-        ],
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert {case: len(kills) for case, kills in found.items()} == KILLS
-    kills = [kill for case in found.values() for kill in case]
-    assert sum(kill["had"] for kill in kills) > len(kills) / 2
-    assert not any(kill["left"] for kill in kills)
-    for case, kills in found.items():
-        if case == "files-cv":
-            # Fits that have ended no longer share reads with the others: other last digits.
-            assert all(kill["off"] < 1e-6 for kill in kills), case
-        else:
-            assert all(kill["same"] for kill in kills), case
+    # Fits that have ended no longer share reads with the others: other last digits.
+    assert_killed_fits_end_alike(tmp_path, KILLS, rounded="files-cv")
 
 
 @pytest.mark.parametrize("in_files", [False, True])
@@ -93,7 +54,7 @@ def test_row_state_goes_on_wherever_it_is_kept(rows, tmp_path, in_files, state_d
 
     solver, settings = ADMM(relaxation=1.7), {"max_iter": 9, "tol": 0.0}
     whole = run(problem(), solver, **settings)
-    half = run(problem(), solver, checkpoint=tmp_path / "c", callbacks=interrupted(5), **settings)
+    half = run(problem(), solver, checkpoint=tmp_path / "c", callbacks=interrupt_at(5), **settings)
     assert (half.status, half.n_iter) == ("interrupted", 4)
     result = run(problem(), solver, checkpoint=tmp_path / "c", **settings)
     np.testing.assert_array_equal(result.W, whole.W)
@@ -105,7 +66,7 @@ def test_row_state_that_is_too_large_to_store_is_made_anew(rows, tmp_path, monke
     problem = Problem.of(RowBlocks(rows[0]), rows[1], 0.1)
     solver, settings = ADMM(relaxation=1.7, gradient_every=1), {"max_iter": 300, "tol": 1e-7}
     whole = run(problem, solver, **settings)
-    run(problem, solver, checkpoint=tmp_path / "c", callbacks=interrupted(5), **settings)
+    run(problem, solver, checkpoint=tmp_path / "c", callbacks=interrupt_at(5), **settings)
     result = run(problem, solver, checkpoint=tmp_path / "c", **settings)
     assert result.status == "converged"
     np.testing.assert_allclose(result.W, whole.W, atol=1e-5)
@@ -116,7 +77,7 @@ def test_how_rows_are_held_may_change(rows, tmp_path):
     solver, settings = LBFGS(preconditioner="gram"), {"tol": 1e-8, "checkpoint": tmp_path / "c"}
     whole = run(Problem.of(RowBlocks(rows[0]), rows[1], 1e-3), solver, tol=1e-8)
     half = Problem.of(RowBlocks(rows[0], memory_limit="1MB"), rows[1], 1e-3)
-    run(half, solver, callbacks=interrupted(4), **settings)
+    run(half, solver, callbacks=interrupt_at(4), **settings)
     X = np.concatenate([np.load(path) for path in sorted(rows[0].parent.glob("x-*.npy"))])
     np.save(tmp_path / "x.npy", X)
     result = run(Problem.of(RowBlocks(tmp_path / "x.npy"), rows[1], 1e-3), solver, **settings)
@@ -157,19 +118,7 @@ def test_other_files_labels_settings_and_versions_are_refused(rows, tmp_path, mo
 
 def test_paths_and_cross_validation_go_on(rows, tmp_path):
     X, y = rows
-    settings = {"X_val": RowBlocks(X), "y_val": y, "checkpoint": tmp_path / "p", "tol": 1e-8}
-    first = softmax_path(X, y, [0.1, 0.01], **settings)
-    (tmp_path / "p" / "alpha-001-000.npz").unlink()
-    again = softmax_path(X, y, [0.1, 0.01], **settings)
-    np.testing.assert_array_equal(again.coefs, first.coefs)
-    np.testing.assert_array_equal(again.val_loss, first.val_loss)
-    cv = {"alphas": [0.1, 0.01], "cv": 3, "checkpoint": tmp_path / "cv", "tol": 1e-8}
-    first = SoftmaxRegressionCV(**cv).fit(X, y)
-    for file in (tmp_path / "cv").glob("refit*.npz"):
-        file.unlink()
-    again = SoftmaxRegressionCV(**cv).fit(X, y)
-    np.testing.assert_allclose(again.coef_, first.coef_, atol=1e-9)
-    np.testing.assert_array_equal(again.scores_, first.scores_)
+    assert_paths_and_folds_go_on(X, y, RowBlocks(X), tmp_path)
 
 
 # Old versions of NumPy leave the file that they could not write to the garbage collector.
@@ -177,17 +126,4 @@ def test_paths_and_cross_validation_go_on(rows, tmp_path):
 @pytest.mark.parametrize("solver", [LBFGS(), ADMM(), SGD(batch_size=50)])
 def test_a_full_disk_or_no_folder_warns_and_the_fit_goes_on(rows, tmp_path, solver):
     problem = Problem.of(RowBlocks(rows[0]), rows[1], 0.1)
-    expected = run(problem, solver, max_iter=6).W
-    (tmp_path / "file").write_text("")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for folder, limit in ((tmp_path / "file" / "c", before[0]), (tmp_path / "c", 500)):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
-            try:
-                result = run(problem, solver, max_iter=6, checkpoint=folder, checkpoint_every=0)
-            finally:
-                resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        assert [w.category for w in caught] == [RuntimeWarning]
-        assert "going on without" in str(caught[0].message)
-        np.testing.assert_array_equal(result.W, expected)
+    assert_goes_on_without_a_folder(problem, solver, tmp_path)

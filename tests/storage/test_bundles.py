@@ -1,3 +1,5 @@
+"""Numbers, texts and arrays in one file come back as they were."""
+
 import numpy as np
 import pytest
 

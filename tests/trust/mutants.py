@@ -36,12 +36,16 @@ class Mutant:
 ZSTEP = ("tests/kernels/test_zstep.py",)
 ADMM = ("tests/solvers/test_admm.py",)
 PROBLEM = ("tests/test_problem.py",)
-TIKHONOV = ("tests/penalty/test_tikhonov.py", "tests/test_estimators.py")
+TIKHONOV = (
+    "tests/penalty/test_tikhonov.py",
+    "tests/estimators/test_operators_and_references.py",
+    "tests/estimators/test_against_scikit_learn.py",
+)
 FOLDS = ("tests/path/test_folds.py",)
 PATH = ("tests/path/test_path.py",)
 COMPILED = ("tests/kernels/test_as_python.py",)
 PASSES = ("tests/kernels/test_passes_as_python.py",)
-STEPS = ("tests/test_dropin.py::test_one_step_per_fit_leads_to_a_model",)
+STEPS = ("tests/estimators/test_dropin.py::test_one_step_per_fit_leads_to_a_model",)
 
 MUTANTS = (
     Mutant("z-step: sign of ρ(z − v)", "kernels/zstep.py",

@@ -131,7 +131,7 @@ def request(
     weights: str | None = None,
     encode: bool = False,
 ) -> Request:
-    """What the options ask for."""
+    """The options as a `Request` for the rows of a file."""
     return Request(
         path=data,
         labels=labels,

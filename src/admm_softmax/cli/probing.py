@@ -96,9 +96,7 @@ def probe(
     if json:
         print_json({**found.to_json(), "written": written})
         return
-    _print(found)
-    for path in written:
-        say(f"written: {path}")
+    _print(found, written)
 
 
 def _other(train: Request, path: str | None, labels: str | None) -> Request | None:
@@ -132,7 +130,7 @@ def _written(found: Any, out: Path | None, model: Path | None, plot: Path | None
     return [str(path) for path in (out, model, plot) if path is not None]
 
 
-def _print(found: Any) -> None:
+def _print(found: Any, written: list[str]) -> None:
     rows = [
         [f"{C:.3g}", f"{alpha:.3g}", f"{score:.4f}", "best" if i == found.best else ""]
         for i, (C, alpha, score) in enumerate(
@@ -153,3 +151,5 @@ def _print(found: Any) -> None:
             for size, v in zip(sizes, values, strict=True)
         ]
         print_table("Few rows per class", ["rows", "mean", "± draws"], few)
+    for path in written:
+        say(f"written: {path}")

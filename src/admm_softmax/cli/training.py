@@ -12,6 +12,9 @@ from admm_softmax.cli import options as o
 from admm_softmax.cli.output import is_terminal, note, print_facts, print_json, print_table, say
 from admm_softmax.storage.atomic import replacing
 
+Alpha = Annotated[
+    str, typer.Option(help="Strength of the penalty; auto chooses it on a path of 20.")
+]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Model folder to write.")]
 
 
@@ -20,10 +23,7 @@ def fit(
     out: Out = Path("model"),
     labels: o.Labels = None,
     target: o.Target = None,
-    alpha: Annotated[
-        str,
-        typer.Option(help="Strength of the penalty; auto chooses it on a path of 20."),
-    ] = "auto",
+    alpha: Alpha = "auto",
     validation: o.Validation = None,
     validation_labels: o.ValidationLabels = None,
     folds: o.Folds = 5,

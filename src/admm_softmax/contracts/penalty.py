@@ -39,6 +39,7 @@ def check_penalty(penalty: Any) -> None:
         require(isinstance(bound, Penalty), f"over must return a Penalty, got {type(bound)}")
         for _ in range(3):
             W, V = (_within(bound, rng.standard_normal(shape)) for _ in range(2))
+            _check_arrays(bound, W, V)
             _check_smooth_part(bound, W, V)
             _check_convex(bound, W, V)
             _check_prox(bound, V, rng)
@@ -53,6 +54,18 @@ def check_penalty(penalty: Any) -> None:
 def _within(penalty: Penalty, W: Array) -> Array:
     """W, moved to where the penalty is finite."""
     return W if np.isfinite(penalty.value(W)) else penalty.prox(W, 1.0)
+
+
+def _check_arrays(penalty: Penalty, W: Array, V: Array) -> None:
+    """What is given is not written to; the gradient is an array that its caller may write to."""
+    given = W.copy(), V.copy()
+    gradient = penalty.gradient(W)
+    kept = gradient.copy()
+    gradient += 1.0
+    require_close(penalty.gradient(W), kept, "a gradient after the last one was written to", 0.0)
+    penalty.value(W), penalty.prox(V, 0.7), penalty.optimality(W, V), penalty.hessian_product(V)
+    for array, before in zip((W, V), given, strict=True):
+        require_close(array, before, "an array that was given to a penalty", 0.0)
 
 
 def _check_smooth_part(penalty: Penalty, W: Array, V: Array) -> None:

@@ -85,6 +85,23 @@ def softmax_path(
     >>> path.coefs.shape, path.alpha
     ((3, 3, 4), 0.01)
     """
+    _check_choice(monitor, patience, X_val)
+    unknown = [name for name in settings if name not in _SETTINGS]
+    if unknown:
+        raise TypeError(f"softmax_path takes the settings {_SETTINGS}, got {unknown[0]!r}")
+    template = SoftmaxRegression(**settings)
+    data = (X, y, sample_weight), (X_val, y_val, sample_weight_val)
+    with held_interrupt() as hold, use_threads(template.n_threads):
+        path, interrupted = _path(template, alphas, *data, monitor, patience, explains)
+    warn_about_many(path.results, template, "softmax_path", interrupted or hold.pressed)
+    return path
+
+
+#: Settings of `SoftmaxRegression` that a path has, too.
+_SETTINGS = sorted(field.name for field in fields(SoftmaxClassifier))
+
+
+def _check_choice(monitor: str, patience: int | None, X_val: Any) -> None:
     if monitor not in ("loss", "accuracy"):
         raise ValueError(f"monitor must be 'loss' or 'accuracy', got {monitor!r}")
     if patience is not None:
@@ -93,20 +110,6 @@ def softmax_path(
             raise ValueError(
                 f"patience needs validation rows: got patience={patience} and no X_val"
             )
-    unknown = [name for name in settings if name not in _SETTINGS]
-    if unknown:
-        raise TypeError(f"softmax_path takes the settings {_SETTINGS}, got {unknown[0]!r}")
-    template = SoftmaxRegression(**settings)
-    rows, validation_rows = (X, y, sample_weight), (X_val, y_val, sample_weight_val)
-    ends = (monitor, patience, explains)
-    with held_interrupt() as hold, use_threads(template.n_threads):
-        path, interrupted = _path(template, alphas, rows, validation_rows, *ends)
-    warn_about_many(path.results, template, "softmax_path", interrupted or hold.pressed)
-    return path
-
-
-#: Settings of `SoftmaxRegression` that a path has, too.
-_SETTINGS = sorted(field.name for field in fields(SoftmaxClassifier))
 
 
 def _path(

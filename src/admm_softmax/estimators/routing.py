@@ -20,7 +20,7 @@ class Routed(NamedTuple):
 
 
 def route_fit(estimator: Any, rows: HeldOut, groups: Any, params: Mapping[str, Any]) -> Routed:
-    """Without routing groups go to the splitter and weights to the scorer, as ever."""
+    """What `fit` hands on. Without routing: groups to the splitter, weights to the scorer."""
     if not routing._routing_enabled():
         routing._raise_for_params(params, estimator, "fit")
         return Routed({"groups": groups}, rows.sample_weight, {})

@@ -61,12 +61,9 @@ def descend_entries(  # noqa: PLR0912  (compiled as one loop)
                         E[k, i] += scaled * G[j, i]
                 for i in range(n_pairs):
                     r[i] += change * Q[k, j, i]
-        if worst <= tol:
-            if everything:
-                return sweep + 1
-            everything = True
-        else:
-            everything = False
+        if worst <= tol and everything:
+            return sweep + 1
+        everything = worst <= tol
     return most_sweeps
 
 
@@ -84,8 +81,7 @@ def descend_groups(  # noqa: PLR0912  (compiled as one loop)
     work : (rows of the largest group) × K
     """
     d, K = V.shape
-    n_pairs = r.shape[0]
-    dense = G.shape[0] > 0
+    n_pairs, dense = r.shape[0], G.shape[0] > 0
     everything = True
     for sweep in range(most_sweeps):
         worst = 0.0
@@ -101,8 +97,7 @@ def descend_groups(  # noqa: PLR0912  (compiled as one loop)
                     slope = g[j, k] + E[j, k]
                     for i in range(n_pairs):
                         slope -= N[j, k, i] * r[i]
-                    target = V[j, k] - slope / H
-                    new = 0.0
+                    target, new = V[j, k] - slope / H, 0.0
                     if target > shrink:
                         new = target - shrink
                     elif target < -shrink:
@@ -118,9 +113,7 @@ def descend_groups(  # noqa: PLR0912  (compiled as one loop)
                     work[j - first, k] = change
                     if change != 0.0:
                         moved = True
-                        V[j, k] += change
-                        if keep == 0.0:
-                            V[j, k] = 0.0
+                        V[j, k] = V[j, k] + change if keep > 0.0 else 0.0
                         worst = max(worst, abs(change) * H)
                         E[j, k] += ridge[j] * change
                         for i in range(n_pairs):
@@ -130,10 +123,7 @@ def descend_groups(  # noqa: PLR0912  (compiled as one loop)
                         scaled = c * G[j, i]
                         for k in range(K):
                             E[i, k] += scaled * work[j - first, k]
-        if worst <= tol:
-            if everything:
-                return sweep + 1
-            everything = True
-        else:
-            everything = False
+        if worst <= tol and everything:
+            return sweep + 1
+        everything = worst <= tol
     return most_sweeps

@@ -105,16 +105,7 @@ _ADMM: dict[str, Any] = {
 
 
 @declared(results=2, **_ADMM)
-def admm(
-    scores: Array,
-    labels: Labels,
-    weights: Array,
-    Z: Array,
-    *,
-    rho: float,
-    relaxation: float,
-    dual_is_zero: float,
-) -> Outcome:
+def admm(scores: Array, labels: Labels, weights: Array, Z: Array, **settings: float) -> Outcome:
     """Relaxation, z-step and dual update of ADMM on one block, and the gradient at W.
 
     With Ẑ = γ XW + (1−γ) Z and U = (C − P(Z)) / ρ (or 0 at a cold start), this solves ::
@@ -128,24 +119,17 @@ def admm(
     Σ w‖z⁺ − xW‖², Σ w‖xW‖², Σ w‖z⁺‖², the mean number of Newton steps, and
     Σ w p(1−p) / K, the mean curvature of the loss at W.
     """
-    R, P, Z_new, sums = _admm(scores, labels, weights, Z, rho, relaxation, bool(dual_is_zero))
+    R, P, Z_new, sums = _admm(scores, labels, weights, Z, **settings)
     gradient_rows = minus_labels(P, labels) * weights[:, None]
     return np.concatenate([R, gradient_rows], axis=1), Z_new, sums
 
 
 @declared(results=1, **_ADMM)
 def admm_without_gradient(
-    scores: Array,
-    labels: Labels,
-    weights: Array,
-    Z: Array,
-    *,
-    rho: float,
-    relaxation: float,
-    dual_is_zero: float,
+    scores: Array, labels: Labels, weights: Array, Z: Array, **settings: float
 ) -> Outcome:
     """As `admm`, with R = w (C − P(Z⁺)) alone: a third less work."""
-    R, _, Z_new, sums = _admm(scores, labels, weights, Z, rho, relaxation, bool(dual_is_zero))
+    R, _, Z_new, sums = _admm(scores, labels, weights, Z, **settings)
     return R, Z_new, sums
 
 
@@ -154,9 +138,10 @@ def _admm(
     labels: Labels,
     weights: Array,
     Z: Array,
+    *,
     rho: float,
     relaxation: float,
-    dual_is_zero: bool,
+    dual_is_zero: float,
 ) -> tuple[Array, Array, Array, Array]:
     """w (C − P(Z⁺)), P(XW), Z⁺ and the sums."""
     P, lse = softmax(scores)

@@ -17,7 +17,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count, check_real
-from admm_softmax._interrupts import held_interrupt
+from admm_softmax._interrupts import Hold, held_interrupt
 from admm_softmax._reprs import as_html
 from admm_softmax._reprs import as_text as facts_as_text
 from admm_softmax.kernels.thresholds import MOST_JOBS
@@ -177,9 +177,8 @@ def sweep_rho_alpha(
 ) -> Sweep:
     """Run ADMM under every pair of ρ and α; record accuracy and condition number.
 
-    The matrix of the W-step depends on τ = α/ρ up to a factor. Cells of one τ share a
-    factorisation, or all share one eigendecomposition where that is cheaper; and all that
-    run side by side share their passes over X.
+    The matrix of the W-step depends on τ = α/ρ up to a factor: cells of one τ share a
+    factorisation, or all one eigendecomposition where that is cheaper, and passes over X.
 
     Parameters
     ----------
@@ -191,12 +190,9 @@ def sweep_rho_alpha(
         Settings other than ρ and the W-step; the paper's by default.
     max_iter, tol : as in `run`
         The iterate with the best validation accuracy is kept.
-    directory : path, optional
-        Where finished cells are kept. An interrupted sweep resumes from there; a directory
-        with a sweep of other data or settings is refused. Without one, Ctrl-C returns what is
-        finished, with a warning.
-    verbose : bool
-        Show a progress bar.
+    directory, verbose : path, bool
+        A folder that keeps finished cells: an interrupted sweep resumes from there, other data
+        or settings are refused. Without one, Ctrl-C returns what is finished, with a warning.
 
     Examples
     --------
@@ -213,40 +209,30 @@ def sweep_rho_alpha(
     rho_values = _values("rhos", grid if rhos is None else rhos)
     alpha_values = _values("alphas", grid if alphas is None else alphas)
     check_count("max_iter", max_iter)
-    settings = ADMM() if solver is None else solver
-    if not isinstance(settings, ADMM):
-        raise TypeError(f"solver must be an ADMM, got {settings!r}")
-    if not problem.penalty.is_smooth:
-        raise ValueError(
-            "sweep_rho_alpha needs a smooth penalty: under "
-            f"{type(problem.penalty).__name__} the matrix of the W-step does not depend on alpha"
-        )
-    work = _Work(problem, validation, test, settings, max_iter, tol)
+    work = _Work(problem, validation, test, _checked(solver, problem), max_iter, tol)
     wanted = [(float(r), float(a)) for r in rho_values for a in alpha_values]
     with (
         held_interrupt() as hold,
         Store(directory, work.identity) as store,
         Bar(verbose, "grid", len(wanted)) as bar,
     ):
-        cells = {(cell.rho, cell.alpha): cell for cell in _whole(store.cells)}
-        left = [pair for pair in wanted if pair not in cells]
-        bar.advance("from the directory", len(wanted) - len(left))
-        for batch in _batches(left):
-            try:
-                found = work.run(batch, len(_by_ratio(left)))
-            except KeyboardInterrupt:
-                break
-            for cell in found:
-                cells[cell.rho, cell.alpha] = cell
-                store.add(cell.to_json())
-            words = f"rho {batch[-1][0]:.1e}, alpha {batch[-1][1]:.1e}"
-            bar.advance(words, len(batch))
-            if hold.pressed or work.interrupted:
-                break
-    done = {pair: cells[pair] for pair in wanted if pair in cells}
+        done = work.cells(wanted, store, bar, hold)
     if len(done) < len(wanted):
         _report_interruption(len(done), len(wanted), store)
     return Sweep(rho_values, alpha_values, done, time.perf_counter() - began)
+
+
+def _checked(solver: Any, problem: Problem) -> Any:
+    settings = ADMM() if solver is None else solver
+    known = getattr(settings, "__dataclass_fields__", {})
+    if not {"rho", "least_squares"} <= set(known):
+        raise TypeError(f"solver must have rho and least_squares, as ADMM has, got {settings!r}")
+    if not problem.penalty.is_smooth:
+        raise ValueError(
+            "sweep_rho_alpha needs a smooth penalty: under "
+            f"{type(problem.penalty).__name__} the matrix of the W-step does not depend on alpha"
+        )
+    return settings
 
 
 def _whole(stored: Iterable[Mapping[str, Any]]) -> Iterator[Cell]:
@@ -311,6 +297,27 @@ class _Work:
             known |= data_identity(self.test, "test ")
         settings = {"max_iter": self.max_iter, "tol": float(self.tol)}
         return {**known, "solver": as_text(self.solver), **settings}
+
+    def cells(
+        self, wanted: Sequence[tuple[float, float]], store: Store, bar: Bar, hold: Hold
+    ) -> dict[tuple[float, float], Cell]:
+        """The cells of these pairs: those in the store, and others until Ctrl-C."""
+        cells = {(cell.rho, cell.alpha): cell for cell in _whole(store.cells)}
+        left = [pair for pair in wanted if pair not in cells]
+        bar.advance("from the directory", len(wanted) - len(left))
+        for batch in _batches(left):
+            try:
+                found = self.run(batch, len(_by_ratio(left)))
+            except KeyboardInterrupt:
+                break
+            for cell in found:
+                cells[cell.rho, cell.alpha] = cell
+                store.add(cell.to_json())
+            words = f"rho {batch[-1][0]:.1e}, alpha {batch[-1][1]:.1e}"
+            bar.advance(words, len(batch))
+            if hold.pressed or self.interrupted:
+                break
+        return {pair: cells[pair] for pair in wanted if pair in cells}
 
     def run(self, pairs: list[tuple[float, float]], n_ratios: int) -> list[Cell]:
         """Cells of one ratio, side by side."""

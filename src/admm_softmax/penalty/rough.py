@@ -124,7 +124,7 @@ class Rough(Penalty):
         return shift + self._conjugate(V, ridge)
 
     def resolution(self, tol: float) -> float:
-        """A tenth of α at most: subgradients spread over α, and zeros would be accidents."""
+        """A tenth of α at most: a looser fit would not decide which entries are zero."""
         return min(tol, max(0.1 * self.alpha, FINEST)) if self.alpha > 0 else tol
 
     def rough_value(self, W: Array) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import softmax
@@ -22,7 +22,7 @@ from admm_softmax.path.result import Path as SoftmaxPath
 from admm_softmax.probes.data import Normalize, Part, part_of
 from admm_softmax.probes.metrics import Metric, as_metric, as_multilabel, best_of, bootstrap
 from admm_softmax.probes.multilabel import DECIDING, MultiLabelSweep, check_multilabel
-from admm_softmax.probes.recipes import recipe_of
+from admm_softmax.probes.recipes import Recipe, recipe_of
 from admm_softmax.probes.result import Interval, ProbeResult, Shot
 
 REPORTED = ("accuracy", "top5", "mean_per_class", "log_loss")
@@ -50,47 +50,29 @@ def probe(
 ) -> ProbeResult:
     """Fit under every C, choose by validation rows, refit, and measure on test rows.
 
-    Parameters
-    ----------
-    train, val, test : (X, y), or a file
-        X is what `SoftmaxRegression.fit` takes, also a `.pt` or `.npz` file with one array; y are
-        labels of any kind, or an indicator matrix (n, T) of 0 and 1: T labels, each fitted as two
-        classes, with one C for all. A `.pt` or `.npz` file may hold both, as "features" and
-        "labels".
-    recipe : "dinov2" or "clip"
-        Gives Cs, metric, refit and val_share where those are not set; see
-        `admm_softmax.probes.RECIPES`.
-    Cs : sequence of float, optional
-        scikit-learn's C to try.
-    metric : str or function, optional
-        What decides on the validation rows: "accuracy", "top5", "mean_per_class", "log_loss",
-        "macro_f1", "auroc", "map", or a function of class codes and probabilities, of which more
-        is better. Among equal values the strongest penalty is chosen. For an indicator matrix
-        "map" (the default), "auroc" or a function of the matrix and probabilities (n, T).
-    report : sequence of metrics, optional
-        What to measure on the test rows; by default accuracy, top5, mean_per_class and log_loss,
-        and map and auroc for an indicator matrix.
-    normalize : "none", "l2" or "standardize"
-        Rows of length one, made block by block; or columns in units of their standard deviation,
-        which is implied and copies nothing.
-    refit : bool, optional
-        Whether the final model is fitted to training and validation rows, under the same C.
-    val_share : float, optional
-        Without `val`: the share of the training rows, drawn at random, that validates.
-    shots, repeats : sequence of int, int
-        Also choose C and measure with so many training rows per class, `repeats` draws each. They
-        are measured by `metric`, on the test rows if there are any, else on validation rows.
-    samples, level : int, float
-        Bootstrap samples of the test rows, and the level of the intervals; 0 samples for none.
-    seed : int
-        Of everything that is drawn.
-    folder : path, optional
-        A folder to keep fits in, so that the same call goes on where one that was killed ended.
-    **settings
-        Settings of `SoftmaxRegression` for every fit: tol, max_iter, solver, class_weight, ….
+    train, val, test : (X, y), or a `.pt` or `.npz` file with "features" and "labels". X is what
+        `SoftmaxRegression.fit` takes, also a file with one array; y are labels of any kind, or an
+        indicator matrix (n, T) of 0 and 1: T labels, each fitted as two classes, one C for all.
+    recipe : "dinov2" or "clip". Gives Cs, metric, refit and val_share where those are not set;
+        see `admm_softmax.probes.RECIPES`.
+    Cs : scikit-learn's C to try.
+    metric : what decides on the validation rows: "accuracy", "top5", "mean_per_class",
+        "log_loss", "macro_f1", "auroc", "map", or a function of class codes and probabilities, of
+        which more is better. Among equal values the strongest penalty is chosen. For an indicator
+        matrix "map" (the default), "auroc" or a function of it and of probabilities (n, T).
+    report : metrics of the test rows; by default accuracy, top5, mean_per_class and log_loss, and
+        map and auroc for an indicator matrix.
+    normalize : "l2" makes rows of length one, block by block; "standardize" takes columns in
+        units of their standard deviation, which is implied and copies nothing.
+    refit : whether the final model is fitted to training and validation rows, under the same C.
+    val_share : without `val`: the share of the training rows, drawn at random, that validates.
+    shots, repeats : also choose C and measure with so many training rows per class, `repeats`
+        draws each; by `metric`, on the test rows if there are any, else on validation rows.
+    samples, level : bootstrap samples of the test rows (0 for none), and level of the intervals.
+    seed : of everything that is drawn.
+    folder : keeps fits, so that the same call goes on where one that was killed ended.
+    **settings : of `SoftmaxRegression` for every fit: tol, max_iter, solver, class_weight, ….
 
-    Examples
-    --------
     >>> from sklearn.datasets import load_digits
     >>> import admm_softmax
     >>> X, y = load_digits(return_X_y=True)
@@ -98,44 +80,82 @@ def probe(
     >>> found.C, round(found.test["accuracy"].value, 2)
     (0.001, 0.93)
     """
-    began = time.perf_counter()
-    chosen = recipe_of(recipe)
+    began, chosen = time.perf_counter(), recipe_of(recipe, Cs=Cs, refit=refit, val_share=val_share)
+    check_count("samples", samples, "a whole number ≥ 0", least=0)
+    parts = _parts(train, val, test, normalize, chosen.val_share, seed)
+    sweep = _sweep_of(
+        parts, chosen, metric, normalize, settings, {"shots": shots, "folder": folder}
+    )
+    found = _evaluated(sweep, parts, chosen, report, (shots, repeats), (samples, level), seed)
+    return replace(found, recipe=recipe, seconds=time.perf_counter() - began)
+
+
+class _Parts(NamedTuple):
+    """Rows to fit, to choose by, and to measure on."""
+
+    rows: Part
+    held_out: Part
+    tested: Part | None
+
+
+def _parts(
+    train: Any, val: Any, test: Any, normalize: Normalize, val_share: float, seed: int
+) -> _Parts:
     if normalize not in ("none", "l2", "standardize"):
         raise ValueError(f"normalize must be 'none', 'l2' or 'standardize', got {normalize!r}")
-    check_count("samples", samples, "a whole number ≥ 0", least=0)
     rows = part_of(train, normalize, "train")
-    share = chosen.val_share if val_share is None else val_share
-    rows, held_out = _split(rows, share, seed) if val is None else (
+    rows, held_out = _split(rows, val_share, seed) if val is None else (
         rows, part_of(val, normalize, "val")
     )  # fmt: skip
-    tested = None if test is None else part_of(test, normalize, "test")
-    tried = _checked_Cs(chosen.Cs if Cs is None else Cs)
-    sweep: Any  # both kinds have the same methods
-    if rows.labels.ndim == 2:
-        unused = {"shots": shots, "folder": folder}
-        check_multilabel((rows, held_out, tested), normalize, settings, unused)
-        sweep = MultiLabelSweep(tried, as_multilabel(metric or DECIDING), settings)
-    else:
-        decides, kept = as_metric(metric or chosen.metric), folder and Path(folder)
-        scaled = {"standardize": normalize == "standardize", **settings}
-        sweep = _Sweep(tried, decides, scaled, kept or None)
+    return _Parts(rows, held_out, None if test is None else part_of(test, normalize, "test"))
+
+
+def _sweep_of(
+    parts: _Parts,
+    chosen: Recipe,
+    metric: str | Callable[..., float] | None,
+    normalize: Normalize,
+    settings: dict[str, Any],
+    others: dict[str, Any],
+) -> Any:
+    """The sweep over C for the labels at hand; both kinds have the same methods."""
+    tried = _checked_Cs(chosen.Cs)
+    if parts.rows.labels.ndim == 2:
+        check_multilabel(parts, normalize, settings, others)
+        return MultiLabelSweep(tried, as_multilabel(metric or DECIDING), settings)
+    decides, folder = as_metric(metric or chosen.metric), others["folder"]
+    scaled = {"standardize": normalize == "standardize", **settings}
+    return _Sweep(tried, decides, scaled, Path(folder) if folder else None)
+
+
+def _evaluated(
+    sweep: Any,
+    parts: _Parts,
+    chosen: Recipe,
+    report: Sequence[str | Callable[..., float]] | None,
+    draws: tuple[Sequence[int], int],
+    bootstraps: tuple[int, float],
+    seed: int,
+) -> ProbeResult:
+    """The choice among the C, and what the final model reaches."""
+    rows, held_out, tested = parts
     wanted = [sweep.as_metric(each) for each in (sweep.reported if report is None else report)]
     found = sweep.run(rows, held_out, "sweep")
-    final = sweep.refit(rows, held_out, found, chosen.refit if refit is None else refit)
+    final = sweep.refit(rows, held_out, found, chosen.refit)
     return ProbeResult(
-        recipe=recipe,
+        recipe="",
         source=chosen.source,
         metric=sweep.metric.name,
         Cs=sweep.Cs,
         alphas=found.alphas,
         val_scores=found.scores,
         best=found.best,
-        test=_measured(sweep, final, tested, wanted, samples, level, seed),
-        shots=_few_shots(sweep, rows, held_out, tested or held_out, shots, repeats, seed),
+        test=_measured(sweep, final, tested, wanted, *bootstraps, seed),
+        shots=_few_shots(sweep, rows, held_out, tested or held_out, *draws, seed),
         n_train=rows.design.n_rows,
         n_val=held_out.design.n_rows,
         n_test=0 if tested is None else tested.design.n_rows,
-        seconds=time.perf_counter() - began,
+        seconds=0.0,
         estimator=final,
     )
 

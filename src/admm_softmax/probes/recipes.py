@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,8 +49,9 @@ RECIPES = {
 }
 
 
-def recipe_of(name: str) -> Recipe:
-    """The recipe of this name."""
+def recipe_of(name: str, **changes: Any) -> Recipe:
+    """The recipe of this name, with changes that are not None."""
     if name not in RECIPES:
         raise ValueError(f"recipe must be one of {sorted(RECIPES)}, got {name!r}")
-    return RECIPES[name]
+    given = {key: value for key, value in changes.items() if value is not None}
+    return replace(RECIPES[name], **given)

@@ -21,7 +21,7 @@ from admm_softmax.solvers.base import (
     require_smooth,
     start_at,
 )
-from admm_softmax.solvers.least_squares import Auto, Strategy
+from admm_softmax.solvers.least_squares import Strategy
 from admm_softmax.solvers.line_search import P, Plateau, Rule, search
 from admm_softmax.solvers.preconditioner import (
     ANTICIPATED,
@@ -83,7 +83,7 @@ class LBFGS(Chainable):
         if self.preconditioner != "gram":
             return self
         strategy = gram_strategy(problem, self.subsample, self.seed)
-        if isinstance(strategy, Auto) and not strategy.forms_gram(problem):
+        if not strategy.forms_gram(problem):
             return self
         return replace(self, preconditioner=share(strategy), subsample=None)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count, check_real
-from admm_softmax._interrupts import check_interrupt, held_interrupt
+from admm_softmax._interrupts import Hold, check_interrupt, held_interrupt
 from admm_softmax._parallel import blas_threads, use_threads
 from admm_softmax._reprs import as_html, as_text
 from admm_softmax.kernels.compile_clock import announcing, compile_seconds
@@ -31,6 +31,7 @@ from admm_softmax.solvers.checkpoint import (
 from admm_softmax.solvers.history import History
 from admm_softmax.solvers.stopping import Status
 from admm_softmax.storage.checkpoints import Slot
+from admm_softmax.storage.identity import Identity
 
 #: The largest gradient, relative to the root of the largest number. Gradients are means over rows
 #: of X, so entries are larger.
@@ -102,7 +103,7 @@ def run(
     checkpoint: Checkpoint = None,
     checkpoint_every: float = EVERY,
 ) -> Result:
-    """Pull iterates from a solver until one of these happens.
+    """Pull iterates from a solver until one of these happens; `Status` lists all ends.
 
     tol : max|∇F| ≤ tol: "converged". The largest absolute entry of the gradient of the
         whole objective, the same for every solver. With 0 only a gradient that is exactly
@@ -117,13 +118,10 @@ def run(
         process ended that was killed, and returns at once where the run has ended. Only max_iter
         and time_limit may be others than before.
     checkpoint_every : seconds between two writes at least; 0 writes after every iteration.
-
-    The run is "stalled" when the solver ends by itself or rounding prevents further progress,
-    "interrupted" by Ctrl-C, and "diverged" when the objective is no longer finite; the best
-    iterate so far is kept. With `validation` (a Problem on other rows; its penalty is ignored)
-    and keep="best" the iterate with the smallest validation loss, or the largest accuracy, is
-    kept, the first among equals. Without it, the last one whose F is not above that at the start;
-    keep="last" keeps the last one in any case.
+    validation, keep, monitor : with a Problem on other rows (its penalty is ignored) and
+        keep="best" the iterate with the smallest validation loss, or the largest accuracy, is
+        kept, the first among equals. Without it, the last one whose F is not above that at the
+        start; keep="last" keeps the last one in any case.
 
     >>> import numpy as np
     >>> from admm_softmax import ADMM, Problem, run
@@ -133,38 +131,53 @@ def run(
     """
     _check_settings(max_iter, tol, time_limit, keep, monitor)
     _check_start(W0, problem.shape)
-    if callable(callbacks):
-        callbacks = (callbacks,)
-    best = Best(keep, monitor, validation is not None)
-    standing = Standing(History(repr(solver)), best, Newest(W0))
-    own = problem.for_run()
-    rules = _Rules(max_iter, tol, time_limit, callbacks)
-    settings = {"tol": float(tol), "keep": keep, "monitor": monitor}
+    callbacks = (callbacks,) if callable(callbacks) else callbacks
+    call = _Call(problem, solver, W0, validation, keep, monitor)
     with (
         held_interrupt() as hold,
         use_threads(n_threads),
         blas_threads(1),
         announcing(verbose),
-        place_for(
-            checkpoint,
-            checkpoint_every,
-            lambda: run_identity(problem, solver, W0, validation, **settings),
-        ) as slot,
+        place_for(checkpoint, checkpoint_every, lambda: call.identity(tol)) as slot,
         Progress(verbose, max_iter, time_limit) as progress,
     ):
-        standing.resume(slot, own.design)
+        return call.result(_Rules(max_iter, tol, time_limit, callbacks), progress, slot, hold)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What is run, and which iterate is kept."""
+
+    problem: Problem
+    solver: Solver
+    W0: Array | None
+    validation: Problem | None
+    keep: str
+    monitor: str
+
+    def identity(self, tol: float) -> Identity:
+        """What the run is computed from."""
+        settings = {"tol": float(tol), "keep": self.keep, "monitor": self.monitor}
+        return run_identity(self.problem, self.solver, self.W0, self.validation, **settings)
+
+    def result(self, rules: _Rules, progress: Progress, slot: Slot, hold: Hold) -> Result:
+        """Go on from the slot, if it has anything, until the run ends."""
+        best = Best(self.keep, self.monitor, self.validation is not None)
+        standing = Standing(History(repr(self.solver)), best, Newest(self.W0))
+        problems = self.problem, self.problem.for_run(), self.validation
+        standing.resume(slot, problems[1].design)
         progress.resume(standing.newest.n_iter)
-        status = standing.ended(max_iter, time_limit)
+        status = standing.ended(rules.max_iter, rules.time_limit)
         if status is None:
-            status = _go_on(standing, solver, (problem, own, validation), rules, progress, slot)
+            status = _go_on(standing, self.solver, problems, rules, progress, slot)
         if best.iterate is None:
-            raise _nothing_to_keep(solver, status)
+            raise _nothing_to_keep(self.solver, status)
         status = Status.INTERRUPTED if hold.take() else status  # pressed since the last look
-        progress.finish(status, list(standing.history)[-1])
-    kept, n_iter = int(best.record["iteration"]), standing.newest.n_iter
-    W, record = best.iterate.W, best.record
-    standing.history.tol, standing.history.kept_iteration = float(tol), kept
-    return Result(W, best.iterate, kept, n_iter, status, standing.history, record)
+        history, record = standing.history, best.record
+        progress.finish(status, list(history)[-1])
+        kept, n_iter = int(record["iteration"]), standing.newest.n_iter
+        history.tol, history.kept_iteration = float(rules.tol), kept
+        return Result(best.iterate.W, best.iterate, kept, n_iter, status, history, record)
 
 
 @dataclass(frozen=True)

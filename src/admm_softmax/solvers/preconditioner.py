@@ -23,8 +23,8 @@ from admm_softmax.problem import Problem
 from admm_softmax.solvers.least_squares import (
     Auto,
     Breakdown,
+    GramStrategy,
     Precision,
-    Strategy,
     WStep,
     shared_step,
 )
@@ -145,12 +145,16 @@ class SampledCholesky:
         """Return the step; the sample is read when it is first factorised."""
         return CholeskyStep(problem, self.precision, partial(self._gram, problem))
 
+    def forms_gram(self, problem: Problem) -> bool:
+        """Return True: whatever the problem is."""
+        return True
+
     def _gram(self, problem: Problem, dtype: Any) -> Any:
         gram = SampledGram.of(problem, self.n_rows, self.seed).matrix
         return gram.astype(dtype, copy=False)
 
 
-def gram_strategy(problem: Problem, subsample: int | None, seed: int) -> Strategy:
+def gram_strategy(problem: Problem, subsample: int | None, seed: int) -> GramStrategy:
     """How the Gram preconditioner is factorised."""
     return _sampled(problem, subsample, seed) or _of_all_rows(problem)
 
@@ -161,7 +165,7 @@ def _sampled(problem: Problem, subsample: int | None, seed: int) -> SampledChole
     return SampledCholesky(subsample, seed, data_precision(problem))
 
 
-def _of_all_rows(problem: Problem) -> Strategy:
+def _of_all_rows(problem: Problem) -> Auto:
     return Auto(precision=data_precision(problem))
 
 

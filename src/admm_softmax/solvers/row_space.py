@@ -70,7 +70,7 @@ class RowSpace(Chainable):
 
         The design must be able to form an n × n matrix (`can_form_row_gram`), in memory here.
         """
-        small = Small.of(problem)
+        small = ReducedProblem.of(problem)
         large, reduced = problem.design, small.problem.design
         best, quiet, inner = np.inf, 0, None
         begun = state is not None
@@ -138,23 +138,23 @@ class RowBasis:
 
 
 @dataclass(frozen=True)
-class Small:
+class ReducedProblem:
     """The small problem, and the maps between its solutions V and W."""
 
     problem: Problem
     basis: RowBasis
 
     @classmethod
-    def of(cls, problem: Problem) -> Small:
+    def of(cls, problem: Problem) -> ReducedProblem:
         """The small problem at this α; its data and Gram matrix are kept for other α."""
         basis = RowBasis.of(problem)
-        kept = problem.prepared.small.get(
+        kept = problem.prepared.reduced_problem.get(
             lambda kept: kept.basis is basis, lambda: cls._on(problem, basis)
         )
         return replace(kept, problem=kept.problem.with_alpha(problem.penalty.quadratic.strength))
 
     @classmethod
-    def _on(cls, problem: Problem, basis: RowBasis) -> Small:
+    def _on(cls, problem: Problem, basis: RowBasis) -> ReducedProblem:
         large, small = problem.design, basis.design
         reduced = Problem.on_rows(
             small,

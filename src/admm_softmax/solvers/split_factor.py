@@ -21,6 +21,7 @@ from admm_softmax.penalty import Quadratic, Tikhonov
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.duality import leaves_intercept
 from admm_softmax.solvers.least_squares import Solution, Strategy, WStep
+from admm_softmax.solvers.least_squares.base import StepOfAnother
 
 
 class Parts(NamedTuple):
@@ -122,21 +123,11 @@ def viewed(step: WStep, problem: Problem) -> WStep | None:
     return None if view is None else view(problem)
 
 
-class ScaledStep:
+class ScaledStep(StepOfAnother):
     """The W-step for ρ on a factorisation for ρ = 1: both sides are divided by ρ."""
 
     def __init__(self, step: WStep, rho: float) -> None:
         self.step, self.rho = step, rho
-
-    @property
-    def name(self) -> str:
-        """The strategy's name."""
-        return self.step.name
-
-    @property
-    def corrects(self) -> bool:
-        """Whether solutions need a correction by residual rows."""
-        return self.step.corrects
 
     def factor(self, rho: float) -> None:
         """Take another ρ, with σ/ρ as it is."""

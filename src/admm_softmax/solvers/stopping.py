@@ -8,6 +8,13 @@ from enum import StrEnum
 class Status(StrEnum):
     """Why `run` stopped. A string: `result.status == "converged"` works.
 
+    converged : max|∇F| ≤ tol
+    iteration_limit, time_limit : `max_iter` or `time_limit` was reached
+    stalled : the solver ended by itself, or rounding prevents further progress
+    stopped : a callback returned something true
+    interrupted : by Ctrl-C
+    diverged : the objective is no longer finite
+
     >>> Status.TIME_LIMIT == "time_limit", Status.TIME_LIMIT.remedy
     (True, 'Increase time_limit or loosen tol.')
     """

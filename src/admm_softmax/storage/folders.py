@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 fcntl: Any = None
@@ -93,11 +92,6 @@ class LockedFolder:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._lock is not None:
             self._lock.release()

@@ -67,7 +67,7 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape."""
+        """Its shape, as a tuple of numbers."""
         return tuple(self.tensor.shape)
 
     @property
@@ -103,7 +103,7 @@ class DeviceArray(NDArrayOperatorsMixin):
         return self.tensor.tolist()
 
     def astype(self, dtype: Any, copy: bool = True) -> DeviceArray:
-        """Of another type."""
+        """A copy of another type, or itself where it has that type."""
         return self._like(self.tensor.to(torch_type(dtype, self.double)))
 
     def copy(self) -> DeviceArray:
@@ -111,7 +111,7 @@ class DeviceArray(NDArrayOperatorsMixin):
         return self._like(self.tensor.clone())
 
     def reshape(self, *shape: Any) -> DeviceArray:
-        """Another shape."""
+        """The same entries in another shape."""
         return self._like(self.tensor.reshape(*shape))
 
     def sum(self, axis: int | None = None, keepdims: bool = False) -> DeviceArray:

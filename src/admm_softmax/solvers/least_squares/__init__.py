@@ -19,7 +19,13 @@ from admm_softmax.solvers.least_squares.auto import (
     as_strategy,
     shared_step,
 )
-from admm_softmax.solvers.least_squares.base import Breakdown, Solution, Strategy, WStep
+from admm_softmax.solvers.least_squares.base import (
+    Breakdown,
+    GramStrategy,
+    Solution,
+    Strategy,
+    WStep,
+)
 from admm_softmax.solvers.least_squares.cholesky import Cholesky, Precision
 from admm_softmax.solvers.least_squares.pcg import PCG
 from admm_softmax.solvers.least_squares.qr import QR
@@ -35,6 +41,7 @@ __all__ = [
     "Breakdown",
     "Cholesky",
     "FirstOf",
+    "GramStrategy",
     "Precision",
     "SharedFactors",
     "Solution",

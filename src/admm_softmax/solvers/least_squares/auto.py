@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from admm_softmax._arrays import Array
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.costs import LARGEST_FACTOR, TYPICAL_ITERATIONS
-from admm_softmax.solvers.least_squares.base import Breakdown, Solution, Strategy, WStep
+from admm_softmax.solvers.least_squares.base import (
+    Breakdown,
+    Solution,
+    StepOfAnother,
+    Strategy,
+    WStep,
+)
 from admm_softmax.solvers.least_squares.cholesky import Cholesky, Precision
 from admm_softmax.solvers.least_squares.pcg import PCG
 from admm_softmax.solvers.least_squares.qr import QR
@@ -106,23 +112,13 @@ def shared_step(
     return step
 
 
-class AutoStep:
+class AutoStep(StepOfAnother):
     """The first strategy that works, and those to try after it."""
 
     def __init__(self, problem: Problem, order: list[Strategy]) -> None:
         self.problem = problem
         self.order = order
         self.step = self._next()
-
-    @property
-    def name(self) -> str:
-        """The name of the strategy in use."""
-        return self.step.name
-
-    @property
-    def corrects(self) -> bool:
-        """Whether solutions of the strategy in use need a correction."""
-        return self.step.corrects
 
     @property
     def rho(self) -> float | None:

@@ -77,8 +77,31 @@ class WStep(Protocol):
         """Apply the inverse of the matrix, or an approximation of it."""
 
 
+class StepOfAnother:
+    """What a W-step has that passes right-hand sides on to another one, `step`."""
+
+    step: WStep
+
+    @property
+    def name(self) -> str:
+        """The name of the strategy in use."""
+        return self.step.name
+
+    @property
+    def corrects(self) -> bool:
+        """Whether solutions of the strategy in use need a correction."""
+        return self.step.corrects
+
+
 class Strategy(Protocol):
     """Settings of a W-step: frozen, and without data."""
 
     def prepare(self, problem: Problem) -> WStep:
         """Read X as the strategy needs (for its Gram matrix, for example), once for all ρ."""
+
+
+class GramStrategy(Strategy, Protocol):
+    """A strategy that can say whether fits can share what it factorises."""
+
+    def forms_gram(self, problem: Problem) -> bool:
+        """Whether it factorises a d × d matrix, of some rows or of all, as its first choice."""

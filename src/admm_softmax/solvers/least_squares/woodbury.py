@@ -85,7 +85,7 @@ class WoodburyStep:
                 inner -= weights @ inner
                 inner -= (inner @ weights)[:, None]
         #: √Ω𝒦√Ω, n × n.
-        self.K = self.root[:, None] * inner * self.root
+        self.row_gram = self.root[:, None] * inner * self.root
 
     @property
     def centred(self) -> bool:
@@ -94,10 +94,10 @@ class WoodburyStep:
 
     def factor(self, rho: float) -> None:
         """Factorise I/ρ + √Ω𝒦√Ω; Breakdown where cancellation would leave too few digits."""
-        ratio = rho * float(np.trace(self.K))
+        ratio = rho * float(np.trace(self.row_gram))
         if ratio > LARGEST_RATIO:
             raise Breakdown(f"n × n form: ρ‖X P⁻¹ Xᵀ‖ = {ratio:.1e} at rho={rho:g}")
-        A = np.array(self.K, order="F")
+        A = np.array(self.row_gram, order="F")
         A[np.diag_indices_from(A)] += 1.0 / rho
         with blas_threads(operations=len(A) ** 3 / 3):
             self.R, info = lapack.dpotrf(A, lower=0, overwrite_a=1, clean=0)

@@ -1,0 +1,62 @@
+"""Products of rows with a thin matrix, dense and sparse, are those of NumPy and SciPy."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from admm_softmax.design import DenseDesign
+from admm_softmax.kernels import rows, thresholds
+from admm_softmax.kernels.compiled import gather, jit, thin
+from tests.problems import placed
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(1, 40),
+    d=st.one_of(st.integers(1, 70), st.sampled_from([256, 300, 512, 1100, 2100])),
+    K=st.one_of(st.integers(1, 17), st.sampled_from([40, 65])),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    shift=st.integers(0, 20),
+    order=st.sampled_from("CF"),
+)
+def test_thin_products(n, d, K, dtype, shift, order):
+    rng = np.random.default_rng(n * d + K)
+    memory = rng.standard_normal(n * d + shift).astype(dtype)
+    X = memory[shift:].reshape((n, d), order=order)  # begins anywhere
+    design = DenseDesign(X, intercept=False)
+    W = rng.standard_normal((d, K)).astype(dtype)
+    handle = placed(design, [rng.standard_normal((n, K)).astype(dtype).astype(float)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(thresholds, "COMPILED_FROM_PRODUCTS", 0)
+        S = design.fold(W, rows.predict).new_rows.held
+        G = design.fold(np.zeros((d, 0)), rows.hand_over, handle).product
+    wide, R = X.astype(np.float64), handle[0].held
+    eps = 4 * np.finfo(dtype).eps
+    np.testing.assert_allclose(S, wide @ W, atol=eps * (abs(wide) @ abs(W)).max())
+    np.testing.assert_allclose(G, wide.T @ R, atol=eps * (abs(wide).T @ abs(R)).max())
+
+
+def test_what_is_added_up_begins_where_cache_lines_do():
+    for dtype in (np.float32, np.float64):
+        G = thin.aligned(5, 70, dtype)
+        assert G.ctypes.data % 64 == G.strides[0] % 64 == 0
+        assert G.strides[0] // 64 % 2 == 1
+        assert G.shape[1] >= thin.padded(70, G.itemsize) >= 70
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("K", [1, 8, 13, 20, 50])
+def test_sparse_rows_times_a_thin_matrix(K, index, dtype):
+    rng = np.random.default_rng(K)
+    X = sp.random_array((30, 90), density=0.1, rng=rng, dtype=dtype, format="csr")
+    M = gather.padded_columns(rng.standard_normal((90, K)).astype(dtype), dtype)
+    out = np.full((20, M.shape[1]), np.nan)
+    arrays = X.data, X.indices.astype(index), X.indptr.astype(np.intp)
+    multiply = gather.multiply_rows(*map(np.dtype, (dtype, index, dtype)))
+    jit.callable_from_python(multiply)(*arrays, 5, 20, M, out)
+    expected = (X.astype(np.float64) @ M[:, :K])[5:25]
+    np.testing.assert_allclose(out[:, :K], expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(out[:, K:], 0.0)
