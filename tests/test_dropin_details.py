@@ -3,6 +3,8 @@
 import warnings
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import sklearn
 from sklearn.linear_model import LogisticRegressionCV
@@ -70,3 +72,31 @@ def test_any_number_of_jobs_is_accepted_and_changes_nothing(kind):
     for jobs in (0, 2.5, "all", [1], np.array([1, 2])):
         with pytest.raises(ValueError, match=r"n_jobs must be None or a whole.*use n_threads"):
             kind(n_jobs=jobs).fit(X, y)
+
+
+# ---- labels and rows of all kinds ----
+
+
+def test_labels_in_an_index_and_in_strings_of_any_length():
+    X, y = make(90, 4, 3)
+    names = np.array(["no", "yes", "maybe"])[y]
+    expected = SoftmaxRegression(0.1).fit(X, names).predict(X)
+    for labels in (pd.Index(names), names.astype(np.dtypes.StringDType())):
+        clf = SoftmaxRegression(0.1).fit(X, labels)
+        np.testing.assert_array_equal(clf.predict(X), expected)
+        assert clf.score(X, labels) == (expected == names).mean()
+        cv = SoftmaxRegressionCV([0.1], cv=3, scoring="balanced_accuracy").fit(X, labels)
+        assert np.isfinite(cv.scores_).all()
+
+
+def test_a_missing_label_of_pandas_is_named():
+    X, y = make(60, 3, 2)
+    labels = pd.Series([None, *np.array(["a", "b"])[y[1:]]], dtype="string")
+    with pytest.raises(ValueError, match="y must have a label in every row, got <NA> in row 0"):
+        SoftmaxRegression().fit(X, labels)
+
+
+def test_a_lazy_frame_is_to_be_collected():
+    X, y = make(60, 3, 2)
+    with pytest.raises(TypeError, match=r"got a LazyFrame.*call collect\(\)"):
+        SoftmaxRegression().fit(pl.DataFrame(X).lazy(), y)

@@ -70,10 +70,11 @@ def as_W(
     raise ValueError(f"{name} must have one of the shapes {allowed}, got {W.shape}")
 
 
-def _numbers(given: Any, name: str) -> Any:
+def _numbers(given: Any, name: str) -> Array:
     """A user's coefficients as float64."""
     try:
-        return np.asarray(given, dtype=np.float64)
+        numbers: Array = np.asarray(given, dtype=np.float64)
+        return numbers
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must hold real numbers: {error}") from error
 

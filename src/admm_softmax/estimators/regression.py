@@ -232,7 +232,7 @@ class SoftmaxRegression(CallbackSupportMixin, SoftmaxClassifier):
             raise ValueError(f"give alpha or C, not both: got alpha={self.alpha} and C={self.C}")
         if self.alpha is not None:
             return self.alpha
-        C = 1.0 if self.C is None else self.C
+        C: Any = 1.0 if self.C is None else self.C
         if isinstance(C, Real) and np.inf == C:
             return 0.0
         C = check_real("C", C, "positive", above=0.0)
