@@ -21,10 +21,15 @@ test: lint types imports unit ## lint, types, imports, and the suite: under ten 
 # Tests that need torch have an environment of their own: torch is large, and pinned to a version
 # that has a build without CUDA. Where it cannot be installed, they are left out, and that is said.
 TORCH := .venv-torch
+# What is said where torch is missing, and examples.
+BESIDE_TORCH := src/admm_softmax/design/torch tests/features/test_alexnet.py tests/models/test_exports.py
 
-test-torch: $(TORCH)/.installed ## the tests that need torch; says so and passes where it cannot be installed
+test-torch: $(TORCH)/.installed ## the tests that need torch, with coverage; says so and passes where it cannot be installed
 	@if test -s $(TORCH)/.installed; then cat $(TORCH)/.installed; else \
-		$(TORCH)/bin/pytest -n 2 -q -m torch tests && $(TORCH)/bin/pytest -q src/admm_softmax/design/torch; fi
+		export COVERAGE_FILE=.coverage-torch; \
+		$(TORCH)/bin/pytest -n 2 -q -m torch tests --cov --cov-report= && \
+		$(TORCH)/bin/pytest -q -m 'not torch' $(BESIDE_TORCH) --cov --cov-append --cov-report= && \
+		$(TORCH)/bin/python -m tests.trust.coverage_report 95 90 .coverage-torch; fi
 
 $(TORCH)/.installed: pyproject.toml constraints.txt
 	@test -x $(TORCH)/bin/python || $(PYTHON) -m venv $(TORCH)

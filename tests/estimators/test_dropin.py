@@ -265,7 +265,6 @@ def test_refit_all_fits_training_and_validation_rows(kind, grid):
             2.0,
             "intercept_scaling=2.0 is not supported.*penalize_inter",
         ),
-        ("n_jobs", [None, 1, -1], 4, "n_jobs=4 is not supported.*n_threads"),
         ("penalty", ["l2", "elasticnet", "deprecated"], "l1", "penalty='l1'.*use l1_ratio=1"),
     ],
 )

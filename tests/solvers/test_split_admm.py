@@ -160,3 +160,25 @@ def test_correlated_features_far_from_zero(alpha):
     problem = Problem.of(X + 3.0, y, alpha, penalty=penalties.NuclearNorm())
     result = run(problem, settings(), tol=1e-4, max_iter=60)
     assert result.status == "converged"
+
+
+FLAT = {
+    "constant": np.full((40, 3), 0.1) * [1.0, 7.0, 1e5],
+    "zero": np.zeros((40, 2)),
+    "zero and wide": np.zeros((40, 60)),
+    "far from zero": 1e8 + np.random.default_rng(0).standard_normal((40, 3)),
+    "tiny": 1e-160 * np.random.default_rng(0).standard_normal((40, 2)),
+    "huge": 1e140 * np.random.default_rng(0).standard_normal((40, 2)),
+}
+
+
+@pytest.mark.parametrize("name", FLAT)
+@pytest.mark.parametrize(
+    "penalty", [penalties.NuclearNorm(), penalties.Bounds(-1.0, 1.0)], ids=["nuclear", "bounds"]
+)
+def test_features_without_spread_have_a_scale(name, penalty):
+    """σ comes from the features' covariance, which is rounding, or nothing, for these."""
+    problem = Problem.of(FLAT[name], np.arange(40) % 3, 1e-2, penalty=penalty)
+    result = run(problem, ADMM(), max_iter=30)
+    assert np.isfinite(result.W).all()
+    assert result.iterate.objective <= problem.objective(np.zeros(problem.shape)) * (1 + 1e-9)

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -91,16 +92,22 @@ def bill_of_materials(python: Path, wheel: Path) -> Path:
     return path
 
 
+def checked(package: Path) -> str:
+    """Install a package into an empty environment, and try it there; the wheel is also listed."""
+    with tempfile.TemporaryDirectory(prefix="admm-softmax-") as root:
+        folder = Path(root)
+        python = installed(package, folder)
+        if package.suffix == ".whl":
+            bill_of_materials(python, package)
+        return f"{package.name}: version {smoke_test(python, package, folder)} works"
+
+
 def main() -> int:
     """Everything, in order."""
     wheel, archive = build()
-    for package in (wheel, archive):
-        with tempfile.TemporaryDirectory(prefix="admm-softmax-") as root:
-            folder = Path(root)
-            python = installed(package, folder)
-            if package is wheel:
-                bill_of_materials(python, wheel)
-            print(f"{package.name}: version {smoke_test(python, package, folder)} works")
+    with ThreadPoolExecutor(2) as pool:
+        for line in pool.map(checked, (wheel, archive)):
+            print(line)
     return 0
 
 

@@ -149,12 +149,13 @@ def check(mutant: Mutant) -> tuple[Mutant, bool, str, float]:
 def main(names: list[str]) -> int:
     """Run the mutants whose description contains one of these words, or all."""
     chosen = [m for m in MUTANTS if not names or any(name in m.what for name in names)]
-    with tempfile.TemporaryDirectory(prefix="mutant-") as root:
-        tests = tuple(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
-        passed, which = run_tests(copy_tree(Path(root)), tests)
-    if not passed:
-        print(f"the tests fail without any mutant: {which}")
-        return 1
+    sets = list(dict.fromkeys(mutant.tests for mutant in chosen))
+    with tempfile.TemporaryDirectory(prefix="mutant-") as root, ThreadPoolExecutor(2) as pool:
+        folder = copy_tree(Path(root))
+        for passed, which in pool.map(lambda tests: run_tests(folder, tests), sets):
+            if not passed:
+                print(f"the tests fail without any mutant: {which}")
+                return 1
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(check, chosen))
     print("| what is broken | where | noticed | by | seconds |\n|---|---|---|---|---|")

@@ -17,13 +17,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from admm_softmax import Problem, SoftmaxRegression, softmax_path, sweep_rho_alpha
-from admm_softmax.cli import predictions
+from admm_softmax import Problem, SoftmaxRegression, probe, softmax_path, sweep_rho_alpha
+from admm_softmax.cli import exporting, predictions, probing
 from admm_softmax.datasets import cache
 from admm_softmax.datasets.spec import DatasetError
 from admm_softmax.estimators.model_folder import load, save
-from admm_softmax.exchange import npz
+from admm_softmax.exchange import npz, skops
 from admm_softmax.report.page import Page, write_page
+from admm_softmax.report.summary import write_summary
 from admm_softmax.storage import arrays, bundles, records
 from tests.datasets.makers import DIGITS, TINY_MNIST, same
 from tests.problems import make
@@ -134,9 +135,28 @@ def predictions_in(name):
             with predictions.writer(str(path), header, False) as block:
                 block(np.arange(500), np.full(500, label), np.full((500, 2), 0.25 + label / 2))
 
-        return lambda: write(0), lambda: write(1), lambda: b"0.75" in path.read_bytes()
+        mark = {"npy": np.full(1, 0.75).tobytes()}.get(name[2:], b"0.75")
+        return lambda: write(0), lambda: write(1), lambda: mark in path.read_bytes()
 
     return writer
+
+
+def parquet_predictions(folder):
+    import pyarrow.parquet as pq
+
+    path, header = folder / "p.parquet", predictions.Header("id", [0, 1], True)
+
+    def write(label):
+        with predictions.writer(str(path), header, False) as block:
+            for first in (0, 500):
+                ids = np.arange(first, first + 500)
+                block(ids, np.full(500, label), np.random.default_rng(0).random((500, 2)))
+
+    return (
+        lambda: write(0),
+        lambda: write(1),
+        lambda: bool(pq.read_table(path)["label"][0].as_py()),
+    )
 
 
 def page(folder):
@@ -148,6 +168,54 @@ def page(folder):
     return lambda: write("Before"), lambda: write("After"), lambda: "After" in path.read_text()
 
 
+def summary_page(folder):
+    path = folder / "summary.html"
+    old, new = models()
+
+    def write(model, title):
+        write_summary(path, model=model, title=title)
+
+    return (
+        lambda: write(old, "Before"),
+        lambda: write(new, "After"),
+        lambda: "After" in path.read_text(encoding="utf-8"),
+    )
+
+
+def skops_file(folder):
+    path = folder / "model.skops"
+    old, new = (model.to_sklearn() for model in models())
+    return (
+        lambda: skops.write(old, path),
+        lambda: skops.write(new, path),
+        lambda: np.array_equal(skops.read(path).coef_, new.coef_),
+    )
+
+
+def onnx_file(folder):
+    path = folder / "model.onnx"
+    old, new = models()
+
+    def write(model):
+        exporting._write(model, model, path, False)
+
+    write(new)
+    written = path.read_bytes()
+    return lambda: write(old), lambda: write(new), lambda: path.read_bytes() == written
+
+
+def plot_of_a_probe(folder):
+    path = folder / "plot.png"
+    old, new = (probe((X, Y), Cs=Cs, samples=10) for Cs in ([0.1, 1.0], [0.1, 1.0, 10.0]))
+
+    def write(found):
+        probing._written(found, None, None, path)
+
+    write(new)
+    written = path.read_bytes()
+    return lambda: write(old), lambda: write(new), lambda: path.read_bytes() == written
+
+
 WRITERS = [
     pytest.param(array_file, id="array"),
     pytest.param(checkpoint_file, id="checkpoint"),
@@ -156,7 +224,13 @@ WRITERS = [
     pytest.param(model_arrays, id="model in .npz"),
     pytest.param(predictions_in("p.csv"), id="csv"),
     pytest.param(predictions_in("p.jsonl"), id="jsonl"),
+    pytest.param(predictions_in("p.npy"), id="npy"),
+    pytest.param(parquet_predictions, id="parquet"),
     pytest.param(page, id="page"),
+    pytest.param(summary_page, id="summary"),
+    pytest.param(skops_file, id="skops"),
+    pytest.param(onnx_file, id="onnx"),
+    pytest.param(plot_of_a_probe, id="plot of a probe"),
 ]
 
 

@@ -12,6 +12,7 @@ import typer
 from admm_softmax.cli import options as o
 from admm_softmax.cli.output import is_terminal, note, print_json, print_table, say
 from admm_softmax.reading import Request
+from admm_softmax.storage.atomic import replacing
 
 OtherLabels = Annotated[str | None, typer.Option(help="Their labels, where DATA has --labels.")]
 TestRows = Annotated[str | None, typer.Option(help="Rows to measure on, like DATA.")]
@@ -126,7 +127,8 @@ def _written(found: Any, out: Path | None, model: Path | None, plot: Path | None
     if model is not None:
         found.estimator.save(model)
     if plot is not None:
-        found.plot().savefig(plot)
+        with replacing(plot) as part:
+            found.plot().savefig(part, format=plot.suffix[1:] or "png")
     return [str(path) for path in (out, model, plot) if path is not None]
 
 

@@ -33,7 +33,7 @@ from admm_softmax.estimators.exports import Exports
 from admm_softmax.estimators.inputs import opened
 from admm_softmax.estimators.labels import Targets, encode, encode_more, most_probable
 from admm_softmax.estimators.remedies import remedy
-from admm_softmax.estimators.sklearn_parameters import check_neutral, penalty_object
+from admm_softmax.estimators.sklearn_parameters import check_settings, penalty_object
 from admm_softmax.kernels.softmax import log_softmax, softmax
 from admm_softmax.penalty import ElasticNet
 from admm_softmax.penalty.rough import check_share
@@ -157,7 +157,7 @@ class SoftmaxClassifier(Exports, SparseCoefMixin, LinearClassifierMixin, BaseEst
         """Checked training rows and encoded labels."""
         if y is None:
             raise ValueError("fit requires y to be passed, but the target y is None")
-        check_neutral(self)
+        check_settings(self)
         X, y = self._opened(X, y, reset=True)
         X = self._checked_rows(X)
         return X, targets_of(X, y, self.class_weight, sample_weight)
@@ -278,7 +278,13 @@ class SoftmaxClassifier(Exports, SparseCoefMixin, LinearClassifierMixin, BaseEst
     def _seed(self) -> int:
         if self.random_state is None:
             return 0
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        try:
+            return int(check_random_state(self.random_state).randint(2**31 - 1))
+        except ValueError as error:
+            raise ValueError(
+                "random_state must be None, a whole number from 0 to 2**32 - 1 or a RandomState, "
+                f"got {self.random_state!r}"
+            ) from error
 
     def _of_scores(self, X: Any, function: Callable[[Any], Any]) -> Any:
         """A function of the scores, row by row: of all at once, or block by block of a Design."""
@@ -332,7 +338,19 @@ def penalty_and_C(
         return np.inf
     if np.isinf(value):
         return 0.0
+    if total_weight * value == 0:  # both are tiny
+        return np.inf
     return (2.0 / (1.0 + l1_ratio) if n_classes == 2 else 1.0) / (total_weight * value)
+
+
+def alpha_of_C(C: float, n_classes: int, total_weight: float, l1_ratio: float) -> float:
+    """α of scikit-learn's C, which is a finite number."""
+    alpha = penalty_and_C(C, n_classes, total_weight, l1_ratio)
+    if np.isinf(alpha):
+        raise ValueError(
+            f"C must be larger, got {C}: 1/(S·C), with S = {total_weight:g}, overflows"
+        )
+    return alpha
 
 
 def _sklearn_ratio(ratio: float, n_classes: int) -> float:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from admm_softmax._checks import check_count
@@ -16,9 +17,14 @@ from admm_softmax._interrupts import held_interrupt
 from admm_softmax._parallel import use_threads
 from admm_softmax._validation import check_weights
 from admm_softmax.design import PartitionedDesign, as_design
-from admm_softmax.estimators.base import SoftmaxClassifier, penalty_and_C, warn_about_many
+from admm_softmax.estimators.base import (
+    SoftmaxClassifier,
+    alpha_of_C,
+    penalty_and_C,
+    warn_about_many,
+)
 from admm_softmax.estimators.coefficients import to_coef
-from admm_softmax.estimators.l1_ratio_paths import fit_paths
+from admm_softmax.estimators.l1_ratio_paths import as_l1_ratios, fit_paths
 from admm_softmax.estimators.labels import Targets, encode
 from admm_softmax.estimators.routing import Routed, route_fit, route_score, router_of
 from admm_softmax.estimators.scoring import (
@@ -113,9 +119,9 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
     n_iter_ : array of shape (1, n_folds, n_alphas)
         Iterations of every fit.
     l1_ratio_, l1_ratios_ : float, array
-        The l1_ratio chosen, and those tried. Where `l1_ratios` was given, alphas_ and Cs_ have a
-        leading axis over them, and scores_, n_iter_ and coefs_paths_ one after the folds; NaN
-        fills paths that ended early.
+        The l1_ratio chosen, and those tried. Where `l1_ratios` was given, alphas_ has a
+        leading axis over them (and Cs_, unless Cs was given), scores_ and coefs_paths_ one after
+        the folds, and n_iter_ is (n_folds, n_ratios, n_alphas); NaN fills paths that ended early.
     coef_, intercept_, classes_, n_nonzero_, selected_features_, n_features_in_, feature_names_in_
         As in `SoftmaxRegression`.
     history_, status_, best_iteration_
@@ -144,6 +150,9 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
     choose: Rule = "best"
     use_legacy_attributes: bool = False
 
+    #: With metadata routing, groups are the splitter's, which asks for them itself.
+    __metadata_request__fit = {"groups": UNUSED}  # noqa: RUF012
+
     def fit(
         self,
         X: Any,
@@ -171,8 +180,6 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
         """
         if self.patience is not None:
             check_count("patience", self.patience, "at least 1 or None")
-        if self.refit not in (True, False, "all"):
-            raise ValueError(f"refit must be True, False or 'all', got {self.refit!r}")
         with held_interrupt() as hold, use_threads(self.n_threads):
             rows = HeldOut(X, y, sample_weight)
             routed = route_fit(self, rows, groups, params)
@@ -243,9 +250,10 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
 
     def _ratios(self, n_classes: int) -> list[tuple[float, float]]:
         """Values of l1_ratio to try: as they were given, and in W's units."""
-        given = [self.l1_ratio or 0.0] if self.l1_ratios is None else list(self.l1_ratios)
-        if not given:
-            raise ValueError("l1_ratios must hold at least one number, got none")
+        if self.l1_ratios is None:
+            given = [0.0 if self.l1_ratio is None else self.l1_ratio]
+        else:
+            given = as_l1_ratios(self.l1_ratios)
         in_sklearn_units = self.Cs is not None
         return [(r, self._l1_ratio(r, n_classes, in_sklearn_units)) for r in given]
 
@@ -315,7 +323,7 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
         if self.Cs is None:
             return Penalties.of(as_alphas(self.alphas, problem))
         K, S = problem.n_classes, problem.total_weight
-        return Penalties.of([penalty_and_C(C, K, S, ratio) for C in as_Cs(self.Cs)])
+        return Penalties.of([alpha_of_C(C, K, S, ratio) for C in as_Cs(self.Cs)])
 
     def _last_fit(self, chosen: RatioPath, best: int, validation: Problem | None) -> Result | None:
         """The fit whose coefficients become the model's; None to average those of the folds."""
@@ -376,7 +384,7 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
         K, alpha = len(targets.classes), float(chosen.penalties.given[best])
         Cs = None if self.Cs is None else as_Cs(self.Cs)
         parts = [arrays_of(path, Cs, dtype) for path in paths]
-        shown = parts[0] if self.l1_ratios is None else stacked_arrays(parts)
+        shown = parts[0] if self.l1_ratios is None else stacked_arrays(parts, Cs is not None)
         self.alphas_, self.Cs_, self.scores_, self.n_iter_, self.coefs_paths_ = shown
         self.classes_ = targets.classes
         self.l1_ratios_ = np.array([path.l1_ratio for path in paths])

@@ -22,6 +22,8 @@ def opened(X: Any, y: Any, intercept: bool, columns: Any = None) -> tuple[Any, A
     """
     if isinstance(X, Design):
         return X, y
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X must hold its rows, got a LazyFrame, which does not yet: call collect()")
     if isinstance(X, np.memmap) and not _is_small(X):
         X = RowBlocks(X)
     if is_on_device(X):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +12,19 @@ from admm_softmax._arrays import Array
 from admm_softmax.estimators.scoring import FoldScores, means
 from admm_softmax.estimators.selection import RatioPath
 from admm_softmax.path.warm_starts import follow, has_turned
+from admm_softmax.penalty.rough import check_share
 from admm_softmax.problem import Problem
 from admm_softmax.progress import Bar
 from admm_softmax.solvers import Result, Status
+
+
+def as_l1_ratios(given: Any) -> list[float]:
+    """The values of l1_ratio to try, as they were given."""
+    if np.ndim(given) != 1 or isinstance(given, str):
+        raise TypeError(f"l1_ratios must be a list of numbers from 0 to 1, got {given!r}")
+    if not len(given):
+        raise ValueError("l1_ratios must hold at least one number, got none")
+    return [check_share(f"l1_ratios[{i}]", ratio) for i, ratio in enumerate(given)]
 
 
 def fit_paths(

@@ -101,7 +101,9 @@ def as_array(y: Any, name: str) -> Any:
             return np.asarray(y.to_numpy())
         except ValueError:  # text in Arrow's arrays cannot be had without a copy
             pass
-    return np.asarray(y)
+    array = np.asarray(y)
+    # scikit-learn does not know NumPy's strings of any length.
+    return array.astype(object) if array.dtype.kind == "T" else array
 
 
 def _hard(y: Any, n_rows: int, name: str, rows: str) -> Any:
@@ -111,7 +113,7 @@ def _hard(y: Any, n_rows: int, name: str, rows: str) -> Any:
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(f"Input {name} contains NaN or infinity")
     if y.dtype.kind == "O":
-        missing = [i for i, label in enumerate(y) if label is None or label != label]  # noqa: PLR0124
+        missing = [i for i, label in enumerate(y) if _is_missing(label)]
         if missing:
             raise ValueError(
                 f"{name} must have a label in every row, got {y[missing[0]]!r} in row "
@@ -119,6 +121,14 @@ def _hard(y: Any, n_rows: int, name: str, rows: str) -> Any:
             )
     check_classification_targets(y)
     return y
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN, or pandas' NA, of which nobody can say whether it is itself."""
+    try:
+        return label is None or bool(label != label)  # noqa: PLR0124
+    except TypeError:
+        return True
 
 
 def soft_class_weight(class_weight: Any, masses: Array) -> Any:

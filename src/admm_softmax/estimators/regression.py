@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from admm_softmax._arrays import Array
 from admm_softmax._checks import check_real
 from admm_softmax._interrupts import held_interrupt
 from admm_softmax._parallel import use_threads
-from admm_softmax.estimators.base import SoftmaxClassifier, penalty_and_C
+from admm_softmax.estimators.base import SoftmaxClassifier, alpha_of_C
 from admm_softmax.estimators.coefficients import as_W, to_coef
 from admm_softmax.estimators.labels import Targets
 from admm_softmax.estimators.remedies import remedy
@@ -104,8 +105,8 @@ class SoftmaxRegression(CallbackSupportMixin, SoftmaxClassifier):
     checkpoint_every : float
         Seconds between two writes at least.
     dual, intercept_scaling, n_jobs
-        For code written for LogisticRegression: only False, 1, and None, 1 or -1, which change
-        nothing.
+        For code written for LogisticRegression: only False, 1, and any number of jobs, which
+        change nothing.
 
     Attributes
     ----------
@@ -202,7 +203,7 @@ class SoftmaxRegression(CallbackSupportMixin, SoftmaxClassifier):
         validation = self._validation(problem, targets.classes, *validation_rows)
         choice = as_solver(self.solver, problem, tol=self.tol, seed=self._seed())
         steps = start_callbacks(self, X, y, sample_weight, targets.classes, problem.design)
-        callbacks = [self.callbacks] if callable(self.callbacks) else list(self.callbacks or ())
+        callbacks = _as_list(self.callbacks)
         result = run(
             problem,
             choice.solver,
@@ -231,11 +232,11 @@ class SoftmaxRegression(CallbackSupportMixin, SoftmaxClassifier):
             raise ValueError(f"give alpha or C, not both: got alpha={self.alpha} and C={self.C}")
         if self.alpha is not None:
             return self.alpha
-        C = 1.0 if self.C is None else self.C
-        if np.inf == C:
+        C: Any = 1.0 if self.C is None else self.C
+        if isinstance(C, Real) and np.inf == C:
             return 0.0
         C = check_real("C", C, "positive", above=0.0)
-        return penalty_and_C(C, n_classes, total_weight, ratio)
+        return alpha_of_C(C, n_classes, total_weight, ratio)
 
     def _start(self, problem: Problem, coef_init: Any, targets: Targets) -> Array | None:
         if coef_init is not None:
@@ -282,3 +283,13 @@ class SoftmaxRegression(CallbackSupportMixin, SoftmaxClassifier):
             f"{result.status} after {result.n_iter} iterations, with max|∇F| = {last:.2e} "
             f"> tol = {tol:.2e}"
         )
+
+
+def _as_list(callbacks: Any) -> list[Callback]:
+    """One callback, several or none."""
+    several = [callbacks] if callable(callbacks) else callbacks
+    if several is None:
+        return []
+    if not isinstance(several, list | tuple) or not all(map(callable, several)):
+        raise TypeError(f"callbacks must be a function, a list of them or None, got {callbacks!r}")
+    return list(several)

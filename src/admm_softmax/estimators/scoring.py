@@ -19,7 +19,7 @@ from admm_softmax.design import Design, Rows, is_dask
 from admm_softmax.estimators import dask_predictions, device_predictions
 from admm_softmax.estimators.base import targets_of
 from admm_softmax.estimators.coefficients import to_coef
-from admm_softmax.estimators.labels import encode_more, most_probable
+from admm_softmax.estimators.labels import as_array, encode_more, most_probable
 from admm_softmax.estimators.regression import SoftmaxRegression
 from admm_softmax.kernels.softmax import label_scores
 from admm_softmax.path.fitter import Fitter
@@ -45,7 +45,8 @@ class HeldOut(NamedTuple):
         """Some of the rows, by increasing positions."""
         X = self.X.picked(part) if isinstance(self.X, Design) else _safe_indexing(self.X, part)
         s = self.sample_weight
-        return HeldOut(X, _safe_indexing(self.y, part), None if s is None else s[part])
+        y = self.y if hasattr(self.y, "iloc") else as_array(self.y, "y")
+        return HeldOut(X, _safe_indexing(y, part), None if s is None else s[part])
 
 
 def scored_by_passes(scoring: Any) -> bool:

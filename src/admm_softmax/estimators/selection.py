@@ -118,12 +118,16 @@ def _with_intercept(design: Design, W: Array, dtype: Any) -> Any:
     return np.column_stack([coef, last]) if design.intercept else coef
 
 
-def stacked_arrays(parts: Sequence[Arrays]) -> Arrays:
-    """The arrays of all paths, with an axis over them before that over the penalties."""
+def stacked_arrays(parts: Sequence[Arrays], same_Cs: bool) -> Arrays:
+    """The arrays of all paths, with an axis over them before that over the penalties.
+
+    As in scikit-learn, n_iter is then without the axis of length one that it has for a single
+    path, and Cs that are the same for all paths are shown once.
+    """
     alphas, Cs, scores, n_iter, coefs = zip(*parts, strict=True)
-    return Arrays(
-        padded(alphas, 0), padded(Cs, 0), padded(scores, 1), padded(n_iter, 2), padded(coefs, 1)
-    )
+    shown = max(Cs, key=len) if same_Cs else padded(Cs, 0)
+    counts = padded([part[0] for part in n_iter], 1)
+    return Arrays(padded(alphas, 0), shown, padded(scores, 1), counts, padded(coefs, 1))
 
 
 def padded(parts: Sequence[Array], axis: int) -> Array:

@@ -1,9 +1,13 @@
-"""Parameters of LogisticRegression that have no meaning here: neutral values are accepted."""
+"""Checks of parameters that say yes or no, and of those that only LogisticRegression has."""
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
+from admm_softmax._checks import check_choice, check_flag
 from admm_softmax.penalty import Tikhonov
 
 #: The values that change nothing, and what to do instead of others.
@@ -16,20 +20,44 @@ _NEUTRAL: dict[str, tuple[tuple[Any, ...], str]] = {
         (1,),
         "it is liblinear's, whose penalty covers the intercept, as does penalize_intercept=True",
     ),
-    "n_jobs": ((None, 1, -1), "fits are not run in processes; use n_threads=… to limit threads"),
     "use_legacy_attributes": (
         (False,),
         "scores_ and coefs_paths_ are arrays over folds and penalties, not dictionaries by class",
     ),
 }
 
+#: Parameters that are True or False, and those with a few names.
+_FLAGS = ("fit_intercept", "penalize_intercept", "standardize", "warm_start")
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "keep": ("best", "last"),
+    "monitor": ("loss", "accuracy"),
+    "refit": (True, False, "all"),
+}
+
+
+def check_settings(estimator: Any) -> None:
+    """Raise unless flags are flags, names are known, and neutral parameters neutral."""
+    for name in _FLAGS:
+        check_flag(name, getattr(estimator, name, False))
+    for name, choices in _CHOICES.items():
+        if hasattr(estimator, name):
+            check_choice(name, getattr(estimator, name), choices)
+    check_neutral(estimator)
+
 
 def check_neutral(estimator: Any) -> None:
     """Raise unless these parameters have a value that changes nothing."""
     for name, (values, instead) in _NEUTRAL.items():
         value = getattr(estimator, name, values[0])
-        if not any(value is neutral or value == neutral for neutral in values):
+        if not (isinstance(value, bool | np.bool | Real) and value in values):
             raise ValueError(f"{name}={value!r} is not supported: {instead}")
+    jobs = getattr(estimator, "n_jobs", None)
+    # Any number of jobs gives the same model there, and here.
+    if jobs is not None and not (isinstance(jobs, Integral) and jobs != 0):
+        raise ValueError(
+            f"n_jobs must be None or a whole number other than 0, got {jobs!r}; it changes "
+            "nothing: use n_threads=… to limit threads"
+        )
 
 
 def penalty_object(given: Any, l1_ratio: float | None) -> Any:

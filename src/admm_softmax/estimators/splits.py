@@ -14,6 +14,9 @@ from admm_softmax.design import Rows
 from admm_softmax.estimators.distributed_labels import stratified
 from admm_softmax.estimators.labels import Targets, most_probable
 
+#: What `cv` may be.
+CV_RULE = "cv must be a number of folds, a splitter, or pairs (rows to fit, rows to hold out)"
+
 
 def fold_pairs(
     cv: Any, X: Any, y: Any, targets: Targets, routed: Mapping[str, Any]
@@ -21,8 +24,13 @@ def fold_pairs(
     """Rows to fit and rows to hold out, for every fold; `routed` is for the splitter."""
     if not getattr(X, "is_remote", False):
         labels = most_probable(y)
-        splitter = check_cv(cv, labels, classifier=True)
-        return list(splitter.split(_places(X), labels, **routed))
+        try:
+            splitter = check_cv(None if isinstance(cv, bytes) else cv, labels, classifier=True)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{CV_RULE}, got {cv!r}") from error
+        if isinstance(cv, bytes):
+            raise ValueError(f"{CV_RULE}, got {cv!r}")
+        return _checked(list(splitter.split(_places(X), labels, **routed)))
     if cv is None or isinstance(cv, numbers.Integral):
         n_folds = check_count("cv", 5 if cv is None else cv, "at least 2")
         placed = targets.labels
@@ -35,6 +43,17 @@ def fold_pairs(
             "where labels are on other machines, cv must be a number, a splitter that needs "
             f"no labels, or a list of (rows to fit, rows to hold out): {error}"
         ) from error
+
+
+def _checked(folds: list[Any]) -> list[tuple[Any, Any]]:
+    """Folds that are pairs, and at least one."""
+    if not folds:
+        raise ValueError("cv must give at least one fold, got none")
+    for fold in folds:
+        pair = isinstance(fold, tuple | list | np.ndarray) and len(fold) == 2
+        if not pair or not all(np.ndim(rows) == 1 for rows in fold):
+            raise ValueError(f"{CV_RULE}, got the fold {fold!r}")
+    return folds
 
 
 def _places(X: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -51,4 +52,6 @@ def write(model: Any, path: Path) -> None:
         else:
             import torch  # noqa: PLC0415
 
-            torch.save(tensors, part)
+            buffer = BytesIO()  # so that a full disk is an OSError, and not one of torch's own
+            torch.save(tensors, buffer)
+            part.write_bytes(buffer.getvalue())

@@ -25,6 +25,8 @@ LARGEST_C = 100.0
 LEAST_RANGE = 1e-4
 #: The same where a penalty has kinks, and where it has and rows are few.
 KINKED_RANGE, WIDE_RANGE = 1e-3, 1e-2
+#: A number of penalties above this is a mistake.
+MOST_PENALTIES = 10_000
 #: Power iterations for the largest eigenvalue of the features' covariance.
 NORM_POWER_STEPS = 20
 #: A variance below this part of the mean square, or a deviation below this part of the mean,
@@ -60,8 +62,9 @@ def as_alphas(alphas: Any, problem: Problem) -> Array:
     """Penalties: those of a list in its order, or a number of them over `alpha_range`, falling."""
     if not problem.penalty.includes_zero:
         raise ValueError("a path needs bounds that include zero, where strong penalties lead")
+    alphas = _plain(alphas)
     if np.ndim(alphas) == 0 and not isinstance(alphas, Iterable):
-        count = check_count("alphas", alphas, "a number ≥ 1 or a list")
+        count = _count("alphas", alphas)
         top, bottom = alpha_range(problem)
         return np.geomspace(top, bottom, count) if count > 1 else np.array([middle([top, bottom])])
     values = [check_real(f"alphas[{i}]", a, "positive", above=0.0) for i, a in enumerate(alphas)]
@@ -70,10 +73,24 @@ def as_alphas(alphas: Any, problem: Problem) -> Array:
     return np.array(values)
 
 
+def _plain(given: Any) -> Any:
+    """An array without axes as the number that it holds."""
+    return given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
+
+
+def _count(name: str, given: Any) -> int:
+    """A number of penalties, within reason."""
+    count = check_count(name, given, "a number ≥ 1 or a list")
+    if count > MOST_PENALTIES:
+        raise ValueError(f"{name} must be a number of at most {MOST_PENALTIES:,}, got {count}")
+    return count
+
+
 def as_Cs(Cs: Any) -> Array:
     """scikit-learn's C: those of a list in its order, or so many from 1e-4 to 1e4."""
+    Cs = _plain(Cs)
     if np.ndim(Cs) == 0 and not isinstance(Cs, Iterable):
-        return np.logspace(-4, 4, check_count("Cs", Cs, "a number ≥ 1 or a list"))
+        return np.logspace(-4, 4, _count("Cs", Cs))
     values = [
         float(C)
         if isinstance(C, Real) and np.inf == C

@@ -178,7 +178,7 @@ def choose_preconditioner(
     rows = min(n, max(SAMPLED_ROWS, d) * (1 if tol > TIGHT else 2))
     gram = (rows / n) * entries * small + small**3 / 3
     a_pass = 4.0 * K * max(1, entries) * THIN
-    digits = -float(np.log10(max(tol, 1e-12)))
+    digits = -float(np.log10(max(float(tol), 1e-12)))
     saved = PASSES_PER_DIGIT * max(digits - 2.0, 0.25) * fits
     if gram <= saved * a_pass:
         cost = f"the Gram matrix costs about {gram / a_pass:.1f} passes and saves {saved:.0f}"

@@ -45,6 +45,8 @@ LOOK_EVERY = 5
 #: At first σ LᵀL is this times ρ X̃ᵀΩX̃, see `_scale`; eigenvalues have a floor, as a part of
 #: their mean, and matrices of more columns only their diagonal.
 SIGMA_SHARE, FLOOR, LARGEST_SCALED = 1.0, 1e-2, 5_000
+#: Mean squares of features below this are taken for zero: their products would underflow.
+SMALLEST_SQUARE = 1e-140
 #: After these iterations σ/ρ follows the residuals of the second split, by at most CHANGE, where
 #: ‖LW − V‖ over the last step of V differs from AIM by more than UNBALANCED. Both are in units of
 #: V, so that a small α does not count. Looking from the tenth iteration on, with residuals
@@ -160,14 +162,22 @@ def _scale(problem: Problem, L: Any) -> float:
     d = design.n_features - design.intercept
     of_L = 1.0 if L is None else float(np.asarray(L.multiply(L).sum(axis=0)).ravel()[:d].mean())
     if d > min(design.n_rows, LARGEST_SCALED):
-        return float(problem.column_squares()[:d].mean()) / max(of_L, 1e-300)
+        squares = float(problem.column_squares()[:d].mean())
+        return (squares if squares > SMALLEST_SQUARE else 1.0) / max(of_L, 1e-300)
     G = np.array(problem.gram(np.float64), dtype=np.float64)
     means = G[d, :d] if design.intercept else np.zeros(d)
-    G = G[:d, :d] - np.outer(means, means)
-    mean = max(float(np.trace(G)) / d, 1e-300)
-    G[np.diag_indices(d)] += FLOOR * mean
-    geometric = np.exp(2.0 * np.log(np.linalg.cholesky(G).diagonal()).mean())
-    return float(np.sqrt(mean * geometric)) / max(of_L, 1e-300)
+    G = G[:d, :d]
+    noise = np.finfo(np.float64).eps * float(np.trace(G))
+    G -= np.outer(means, means)
+    # What columns without spread leave is rounding; columns of zeros, or as small, say nothing.
+    mean = max(float(np.trace(G)) / d, noise)
+    mean = mean if mean > SMALLEST_SQUARE else 1.0
+    G[np.diag_indices(d)] += max(FLOOR * mean, noise)
+    try:
+        geometric = np.exp(2.0 * np.log(np.linalg.cholesky(G).diagonal()).mean())
+    except np.linalg.LinAlgError:  # more rounding than that
+        geometric = FLOOR * mean
+    return float(np.sqrt(mean) * np.sqrt(geometric)) / max(of_L, 1e-300)
 
 
 def _next_ratio(ratio: float, iteration: int, apart: float, moved: float) -> float:
