@@ -66,7 +66,11 @@ class WorkingSet:
         """Whether these features are all in the set."""
         if self.features is None:
             return True
-        return features is not None and bool(np.isin(features, self.features).all())
+        if features is None or len(features) > len(self.features):
+            return False
+        places = np.searchsorted(self.features, features)
+        places[places == len(self.features)] = 0
+        return bool((self.features[places] == features).all())
 
     def fold(self, problem: Problem, W: Array) -> Any:
         """Loss and gradient at W, the rows of the set."""
@@ -87,6 +91,12 @@ class LastPass:
 
     W: Array
     fold: Any
+
+    @classmethod
+    def kept(cls, problem: Problem) -> Point | None:
+        """Where the last fit to the same rows has ended, under this problem's penalty. No read."""
+        kept = problem.prepared.last_pass.last()
+        return None if kept is None else problem.point(kept.W, kept.fold)
 
     @classmethod
     def at(cls, problem: Problem, W: Array) -> Point:
