@@ -91,7 +91,14 @@ class Blocks:
         """
         l1 = self.l1[:, None]
         if self.group is None:
-            found = np.where(V != 0, G + l1 * np.sign(V), soft(G, l1))
+            found = soft(G, l1)
+            here = np.flatnonzero(V)
+            if 4 * len(here) > V.size:
+                found = np.where(V != 0, G + l1 * np.sign(V), found)
+            else:
+                found.flat[here] = G.flat[here] + self.l1[here // V.shape[1]] * np.sign(
+                    V.flat[here]
+                )
             return self._unpushed(V, found) if self.is_bounded else found
         norms = self.norms(V)
         found = self._scaled_down(soft(G, l1) if self._has_l1 else G, 1.0)
@@ -118,8 +125,12 @@ class Blocks:
                 own = self.norms(G)[self.group]
                 total = self._l2[self.group] + own - rest
                 ratio = own / total
-        free = (self.l1 == 0) & (self._l2[self.group] == 0 if self.group is not None else True)
-        return np.where(free, np.inf, np.nan_to_num(ratio, nan=0.0, posinf=np.inf))
+        return np.where(self.free, np.inf, np.nan_to_num(ratio, nan=0.0, posinf=np.inf))
+
+    @cached_property
+    def free(self) -> Any:
+        """Whether a row has no threshold."""
+        return (self.l1 == 0) & (self._l2[self.group] == 0 if self.group is not None else True)
 
     def is_constant(self, rows: Array) -> bool:
         """Whether all rows of a group have the same entry here."""

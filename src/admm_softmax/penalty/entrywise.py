@@ -63,7 +63,10 @@ class Lasso(Rough):
         return check_factors(self.factors, n_features)
 
     def _conjugate(self, V: Array, ridge: Array) -> float:
-        excess = np.maximum(np.abs(V) - self.thresholds[:, None] * (1 + 1e-12), 0.0)
+        thresholds = self.thresholds[:, None] * (1 + 1e-12)
+        if not ridge.any():
+            return 0.0 if (np.abs(V) <= thresholds).all() else np.inf
+        excess = np.maximum(np.abs(V) - thresholds, 0.0)
         return quadratic_over(excess, np.broadcast_to(ridge[:, None], V.shape))
 
 

@@ -103,6 +103,8 @@ class GroupLasso(Rough):
         l2 = self.alpha * (1.0 - self.entry_share) * self._group_factors
         rest = soft(V, blocks.l1[:, None]) if self.entry_share else V
         excess = blocks.norms(rest) - l2 * (1 + 1e-12)
+        if not ridge.any():
+            return np.inf if (excess > 0).any() else 0.0
         if not blocks.is_constant(ridge):
             return np.inf
         curvature = np.zeros(len(excess))

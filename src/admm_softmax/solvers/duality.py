@@ -72,9 +72,12 @@ def leaves_intercept(problem: Problem) -> bool:
     """Whether there is an intercept, and the penalty does not see it."""
     if not problem.design.intercept:
         return False
+    penalty = problem.penalty
+    blocks, diagonal = penalty.blocks, penalty.quadratic.diagonal
+    if blocks is not None and not blocks.is_bounded and diagonal is not None:
+        return bool(blocks.free[-1] and penalty.quadratic.strength * diagonal[-1] == 0)
     one = np.zeros(problem.shape)
     one[-1] = 1.0
-    penalty = problem.penalty
     return bool(penalty.value(one) == penalty.value(np.zeros(problem.shape)))
 
 
@@ -100,9 +103,12 @@ def lower_bound(problem: Problem, point: Point, intercept_is_free: bool) -> floa
     conjugate = float(np.vdot(point.W, gradient)) - point.loss
     if intercept_is_free:
         gradient, conjugate = _mixed(anchor, gradient, conjugate)
-    bound = -conjugate - penalty.conjugate(-gradient)
     norm = penalty.alpha_max(gradient)
-    if np.isfinite(norm) and norm > penalty.alpha:
+    is_outside = bool(np.isfinite(norm) and norm > penalty.alpha)
+    bound = -np.inf
+    if not is_outside or penalty.quadratic.strength > 0:
+        bound = -conjugate - penalty.conjugate(-gradient)
+    if is_outside:
         s = penalty.alpha / norm * (1 - 1e-15)
         mixture = s * conjugate + (1.0 - s) * anchor.entropy
         bound = max(bound, -mixture - penalty.conjugate(-s * gradient))
@@ -126,8 +132,8 @@ def _mixed(anchor: Anchor, gradient: Array, conjugate: float) -> tuple[Array, fl
         return mixed, conjugate
     q = np.maximum(frequencies - excess * (1.0 - t) / t, 0.0) / total
     entropy = float((q * np.log(np.where(q > 0, q, 1.0))).sum())
-    mixed = (1.0 - t) * gradient
+    mixed = np.multiply.outer(t * anchor.means, q)
     mixed -= t * anchor.sums
-    mixed += np.multiply.outer(anchor.means, t * q)
+    mixed += (1.0 - t) * gradient
     mixed[-1] = 0.0
     return mixed, (1.0 - t) * conjugate + t * entropy

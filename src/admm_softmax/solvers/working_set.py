@@ -141,12 +141,13 @@ def choose(problem: Problem, point: Point, blocks: Blocks) -> Any:
     q = problem.penalty.quadratic
     if not problem.design.can_take_columns or blocks.is_bounded or q.diagonal is None:
         return None
-    inside = offset.any(axis=1) | ~np.isfinite(blocks.reach(point.gradient))
+    reach = blocks.reach(point.gradient)
+    inside = offset.any(axis=1) | blocks.free
     if problem.penalty.reference is not None:  # a part of X knows nothing of the other columns
         inside |= problem.penalty.reference.any(axis=1)
     if problem.design.intercept:
         inside[-1] = True
-    eager = np.where(inside, 0.0, blocks.reach(point.gradient))
+    eager = np.where(inside, 0.0, reach)
     n_eager = int((eager > 1).sum())
     if d <= MODERATE and n_eager > MANY * d:
         return None
