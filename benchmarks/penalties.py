@@ -2,23 +2,24 @@
 
 ::
 
-    python benchmarks/penalties.py [SHAPE ...] [--parts fit path] [--peers PYTHON]
+    python benchmarks/penalties.py [SHAPE ...] [--parts count fit lasso groups] [--peers PYTHON]
 
 *One fit.* Everyone minimises mean loss + α ‖W‖₁ with an intercept, at the share of α_max that the
-shape says, and is timed until its objective is within 1e-4 of the best found, relatively. saga
-(the only solver of scikit-learn that takes ‖W‖₁ and several classes) and cyanure run with a
-doubling number of iterations, ours with a falling tolerance, each from scratch; the time that
-counts is that of the first run that is good enough, and the median of three where it is short. A
-peer whose next run would be longer than LIMIT seconds is stopped, and its gap then is quoted.
-Every peer is warmed up and has the better of one and all BLAS threads; ours runs before, between
-and after them.
+shape says, and is timed until its objective is within 1e-4 of the best found, relatively, from
+scratch. How many iterations that takes is found before, untimed, by the part `count`: saga (the
+only solver of scikit-learn that takes ‖W‖₁ and several classes) and cyanure run with a doubling
+number of iterations, then the last interval is halved down to a twentieth; ours run with a falling
+tolerance. A peer whose next run would be longer than LIMIT seconds is stopped, and its gap then is
+quoted. Every peer is warmed up and has the better of one and all BLAS threads; ours runs before,
+between and after them, and times are medians of three runs where they are short.
 
 *Paths.* 100 penalties as `softmax_path(X, y, 100)` chooses them, beside one fit at the smallest.
 adelie fits the same penalties of the group lasso. skglm fits K lassos of one class against the
 rest: another problem, which stands for speed alone. Both live in an environment of their own,
 whose Python `--peers` names.
 
-Measurements are kept in a file, `--points`, so that shapes may be run one by one.
+Counts and measurements are kept in a file, `--points`, so that shapes and parts may be run one by
+one; `--print` writes the tables from it alone.
 """
 
 import argparse
@@ -42,8 +43,8 @@ from admm_softmax import Problem, SoftmaxRegression, datasets, penalties, softma
 from admm_softmax.path.largest_alpha import largest_alpha
 
 GAP = 1e-4
-#: The longest run of a peer, and of adelie's path, in seconds.
-LIMIT, PATH_LIMIT = 40.0, 60.0
+#: The longest run of a peer, in seconds of CPU where they are counted; and of adelie's paths.
+LIMIT, PATH_LIMIT = 60.0, 100.0
 #: Runs up to so many seconds are repeated twice.
 SHORT = 5.0
 TOLERANCES = [1e-3, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5, 5e-6]
@@ -92,7 +93,12 @@ def ours(X, y, alpha, run):
 
 def saga(X, y, alpha, max_iter):
     clf = LogisticRegression(
-        C=1 / (X.shape[0] * alpha), l1_ratio=1.0, solver="saga", tol=1e-12, max_iter=max_iter
+        C=1 / (X.shape[0] * alpha),
+        l1_ratio=1.0,
+        solver="saga",
+        tol=1e-12,
+        max_iter=max_iter,
+        random_state=0,
     )
     clf.fit(X, y)
     return clf.coef_, clf.intercept_
@@ -125,17 +131,28 @@ def quietly(fit, *args):
         return fit(*args)
 
 
-def until_good(value, goal, fit, runs):
-    """Seconds and relative gap of the first run that is good enough, or of the last in time."""
-    for run in runs:
-        found, seconds = timed(lambda run=run: quietly(fit, run))
-        gap = value(*found) / goal - 1
-        print(f"    {run}: {seconds:.2f} s, gap {gap:.1e}", flush=True)
+def find_count(gap_of):
+    """The smallest number of iterations that is good enough, to a twentieth.
+
+    Or the last that was within LIMIT, where none was; then False comes with it.
+    """
+    count = 4
+    while True:
+        began = time.process_time()
+        gap = gap_of(count)
+        seconds = time.process_time() - began
+        print(f"    {count}: {seconds:.2f} s of CPU, gap {gap:.1e}", flush=True)
         if gap <= GAP:
-            return median_time(lambda run=run: quietly(fit, run), seconds), gap
-        if 2 * seconds > LIMIT:
             break
-    return seconds, gap
+        if 2 * seconds > LIMIT:
+            return count, False
+        count *= 2
+    low, high = count // 2, count
+    while high - low > max(1, high // 20):
+        middle = (low + high) // 2
+        low, high = (low, middle) if gap_of(middle) <= GAP else (middle, high)
+    print(f"    {high} are enough", flush=True)
+    return high, True
 
 
 def better_threads(fit):
@@ -148,35 +165,53 @@ def better_threads(fit):
     return min(seconds, key=seconds.get)
 
 
-def one_fit(X, y, alpha):
-    """Seconds and gaps of all who fit the lasso; and what memory ours needed besides X."""
+def values(X, y, alpha):
+    """F of given coefficients."""
     problem = Problem.of(X, y, alpha, penalty=penalties.Lasso())
+    return lambda coef, intercept: float(
+        problem.objective(np.vstack([np.asarray(coef).T, np.asarray(intercept)]))
+    )
 
-    def value(coef, intercept):
-        return problem.objective(np.vstack([np.asarray(coef).T, np.asarray(intercept)]))
 
+def counts(X, y, alpha):
+    """How far everyone must go; the best objective; and what memory ours needed besides X."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     exact = SoftmaxRegression(alpha=alpha, l1_ratio=1.0, tol=1e-6, max_iter=2000).fit(X, y)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    value = values(X, y, alpha)
     goal = value(exact.coef_, exact.intercept_)
-
-    def own():
-        return until_good(value, goal, lambda i: ours(X, y, alpha, i), range(len(TOLERANCES)))
-
-    own()
-    mine, found = [own()], {}
+    found = {"goal": goal, "nonzero": exact.n_nonzero_, "memory": memory / 1024}
+    gaps = (value(*ours(X, y, alpha, run)) / goal - 1 for run in range(len(TOLERANCES)))
+    found["ours"] = next(run for run, gap in enumerate(gaps) if gap <= GAP)
     for name, peer in PEERS.items():
-
-        def fit(n, peer=peer):
-            return peer(X, y, alpha, n)
-
         print(f"  {name}", flush=True)
-        with threadpool_limits(better_threads(fit)):
-            found[name] = until_good(value, goal, fit, [2**i for i in range(2, 15)])
-        mine.append(own())
+        found[name] = find_count(
+            lambda n, fit=peer: value(*quietly(fit, X, y, alpha, n)) / goal - 1
+        )
+    return found
+
+
+def one_fit(X, y, alpha, count):
+    """Seconds and gaps of all who fit the lasso."""
+    value = values(X, y, alpha)
+
+    def measured(fit, run):
+        result, seconds = timed(lambda: quietly(fit, X, y, alpha, run))
+        again = median_time(lambda: quietly(fit, X, y, alpha, run), seconds)
+        return again, value(*result) / count["goal"] - 1
+
+    ours(X, y, alpha, count["ours"])
+    mine, found = [measured(ours, count["ours"])], {}
+    for name, peer in PEERS.items():
+        threads = better_threads(lambda n, fit=peer: fit(X, y, alpha, n))
+        with threadpool_limits(threads):
+            seconds, gap = measured(peer, count[name][0])
+        found[name] = seconds, gap, count[name][1]
+        print(f"  {name}: {found[name]}", flush=True)
+        mine.append(measured(ours, count["ours"]))
     found["ours"] = float(np.median([s for s, _ in mine])), max(gap for _, gap in mine)
-    print(f"  ours: {found['ours']}, {memory / 1024:.0f} MB besides X", flush=True)
-    return {**found, "nonzero": exact.n_nonzero_, "memory": memory / 1024}
+    print(f"  ours: {found['ours']}, {mine}", flush=True)
+    return found
 
 
 def path(X, y, penalty, peers):
@@ -214,18 +249,21 @@ def elsewhere(python, X, y, **given):
     return {key: value for line in lines for key, value in line.items()}
 
 
-def measure(name, parts, peers):
-    """Yield what is known of a shape, part by part."""
+def measure(name, parts, peers, known):
+    """Yield what is found out about a shape, part by part."""
     make, share = DATA[name]
     X, y = make()
     size = f"{X.shape[0]:,} × {X.shape[1]:,}, K = {y.max() + 1}"
     alpha = share * largest_alpha(Problem.of(X, y, 1.0, penalty=penalties.Lasso()))
+    if "count" in parts:
+        known = known | {"size": size, "count": counts(X, y, alpha)}
+        yield known
     if "fit" in parts:
-        found = one_fit(X, y, alpha)
-        yield {"size": size, "fit": found}
+        found = one_fit(X, y, alpha, known["count"])
+        yield {"fit": found}
         if peers and not sp.issparse(X):
             yield {"fit": found | elsewhere(peers, X, y, alpha=alpha)}
-    if "path" in parts:
+    if "lasso" in parts:
         yield {"size": size, "lasso": path(X, y, penalties.Lasso(), None)}
     if "groups" in parts:
         yield {"size": size, "groups": path(X, y, penalties.GroupLasso(), peers)}
@@ -239,18 +277,18 @@ def fits_table(points):
             continue
         fit = point["fit"]
         mine = fit["ours"][0]
-        cells = [f"{name}: {point['size']}", f"{mine:.2f} s"]
+        cells = [f"{name}: {point['size']}", f"{mine:.3f} s"]
         for peer in ("saga", "cyanure"):
             if peer not in fit:
                 cells.append("")
                 continue
-            seconds, gap = fit[peer]
+            seconds, gap, is_enough = fit[peer]
             times = f"{seconds / mine:.1f} ×"
             late = f"stopped after {seconds:.1f} s at a gap of {gap:.1e}: more than {times}"
-            cells.append(f"{seconds:.2f} s: {times}" if gap <= GAP else late)
+            cells.append(f"{seconds:.2f} s: {times}" if is_enough else late)
         late = f"more than {PATH_LIMIT:.0f} s" if "stopped" in fit else ""
         cells.append(f"{fit['skglm']:.2f} s" if "skglm" in fit else late)
-        yield "| " + " | ".join([*cells, str(fit["nonzero"])]) + " |"
+        yield "| " + " | ".join([*cells, str(point["count"]["nonzero"])]) + " |"
 
 
 def paths_table(points):
@@ -282,17 +320,18 @@ def adelie(found):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("shapes", nargs="*", default=list(DATA))
-    parser.add_argument("--parts", nargs="*", default=["fit", "path", "groups"])
+    parser.add_argument("--parts", nargs="*", default=["count", "fit", "lasso", "groups"])
     parser.add_argument("--fitted-by", nargs="*", default=list(PEERS), help="peers of one fit")
     parser.add_argument("--peers", help="the Python of an environment with adelie and skglm")
+    parser.add_argument("--print", action="store_true", help="only write the tables")
     parser.add_argument("--points", type=Path, default=RESULTS / "penalties.json")
     given = parser.parse_args()
     for name in set(PEERS) - set(given.fitted_by):
         del PEERS[name]
     points = json.loads(given.points.read_text()) if given.points.exists() else {}
-    for name in given.shapes:
+    for name in () if given.print else given.shapes:
         print(name, flush=True)
-        for found in measure(name, given.parts, given.peers):
+        for found in measure(name, given.parts, given.peers, points.get(name, {})):
             points[name] = points.get(name, {}) | found
             given.points.write_text(json.dumps(points, indent=1))
     words = "seconds until the objective is within 1e-4 of the best, and for paths of 100 penalties"

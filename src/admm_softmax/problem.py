@@ -286,9 +286,12 @@ class Problem:
 
     def _point(self, W: Array, fold: Fold) -> dict[str, Any]:
         sums, penalty = fold.sums, self.penalty
-        pull = penalty.gradient(W)
-        value = penalty.quadratic.value_given(W, pull) + penalty.rough_value(W)
-        gradient = np.add(fold.product, pull, out=pull)  # fresh memory costs more than the sum
+        if penalty.is_smooth or penalty.quadratic.strength > 0:
+            pull = penalty.gradient(W)
+            value = penalty.quadratic.value_given(W, pull) + penalty.rough_value(W)
+            gradient = np.add(fold.product, pull, out=pull)  # fresh memory costs more than the sum
+        else:
+            value, gradient = penalty.rough_value(W), fold.product
         return {
             "W": W,
             "objective": sums.loss + value,

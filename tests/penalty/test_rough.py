@@ -157,6 +157,8 @@ def test_what_is_joined_becomes_constant():
             lambda: bound_of(penalties.GroupLasso([[0, 1, 2], [2, 3, 4, 5]])),
             "7 entries from 0 to 5",
         ),
+        (lambda: bound_of(penalties.GroupLasso([])), "each of 6 features once, got no group"),
+        (lambda: bound_of(penalties.GroupLasso([range(6), []])), "and group 1 has none"),
         (
             lambda: bound_of(penalties.GroupLasso([0, 1])),
             "groups must number all 6 features, got 2",

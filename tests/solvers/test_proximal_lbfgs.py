@@ -10,8 +10,8 @@ from admm_softmax.design import PartitionedDesign, as_design
 from admm_softmax.kernels import coordinates
 from admm_softmax.penalty import Blocks
 from admm_softmax.solvers import quadratic_model, working_set
-from admm_softmax.solvers.duality import lower_bound
-from admm_softmax.solvers.quadratic_model import Gram, Model, Pair, _largest_eigenvalues
+from admm_softmax.solvers.duality import leaves_intercept, lower_bound
+from admm_softmax.solvers.quadratic_model import BLOCK_POWER_STEPS, Gram, Model, Pair
 from admm_softmax.solvers.working_set import WorkingSet
 from tests.problems import assert_close, make, minimum
 
@@ -143,7 +143,7 @@ def test_the_gap_bounds_the_distance_to_the_minimum(name, soft):
     rng = np.random.default_rng(1)
     for size in (0.01, 0.3, 2.0):  # anywhere, also where the intercept is far from its optimum
         point = problem.at(size * rng.standard_normal(problem.shape))
-        assert lower_bound(problem, point) <= best + 1e-12
+        assert lower_bound(problem, point, leaves_intercept(problem)) <= best + 1e-12
 
 
 def test_without_a_cheap_dual_there_is_no_gap():
@@ -216,8 +216,8 @@ def random_model(rng, d=7, K=3, n_pairs=2, dense=True):
     matrix = G if dense else np.diag(np.diag(G))
     B = np.kron(quadratic_model.METRIC * 0.1 * matrix + np.diag(ridge), np.eye(K))
     for pair in pairs:  # BFGS, one pair after the other
-        s = pair.s.ravel()
-        y = (pair.y + ridge[:, None] * pair.s).ravel()
+        s = pair.s.T.ravel()
+        y = (pair.y + ridge * pair.s).T.ravel()
         B = B - np.outer(B @ s, B @ s) / (s @ B @ s) + np.outer(y, y) / (y @ s)
     return model, B
 
@@ -250,11 +250,12 @@ def test_compiled_loops_are_the_plain_ones(monkeypatch):
     for blocks in (
         Blocks(l1=np.full(7, 0.4)),
         Blocks(np.full(7, 0.1), np.full(3, 0.7), np.array([0, 1, 0, 2, 1, 1, 0])),
+        Blocks(np.full(7, 0.0), np.full(7, 0.5), np.arange(7)),
     ):
         compiled = model.minimise(V, g, blocks, 1e-10)
         with monkeypatch.context() as patch:
-            patch.setattr(fast, "descend_entries", coordinates.descend_entries)
-            patch.setattr(fast, "descend_groups", coordinates.descend_groups)
+            for name in ("descend_entries", "descend_groups", "spread_pairs", "bound_rows"):
+                patch.setattr(fast, name, getattr(coordinates, name))
             plain = model.minimise(V, g, blocks, 1e-10)
         assert_close(compiled, plain, 1e-9)
 
@@ -272,6 +273,27 @@ def test_a_fit_begins_without_a_read_where_the_last_has_ended():
     assert start.gradient_norm == pytest.approx(np.abs(there.optimality).max(), rel=1e-9)
 
 
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_a_start_is_looked_at_on_the_last_working_set_alone(share, few_enter):
+    X, y = sparse_model()
+    problem = Problem.of(X, y, 0.05, penalty=penalties.Lasso())
+    first = run(problem, ProximalLBFGS(), tol=1e-5)
+    ahead = 1.1 * first.W
+    weaker = problem.with_alpha(share * 0.05)
+    reads = weaker.design.reads
+    iterates = ProximalLBFGS(tol=1e-5).iterates(weaker, ahead)
+    start = next(iterates)
+    assert weaker.design.reads == reads
+    np.testing.assert_array_equal(start.W, first.W)
+    second = next(iterates)
+    assert reads + 1 < weaker.design.reads < reads + 5  # one of all features, few of the set
+    assert second.objective < start.objective
+    cold = run(problem.fresh().with_alpha(share * 0.05), ProximalLBFGS(), tol=1e-6)
+    warm = run(weaker, ProximalLBFGS(tol=1e-6), tol=1e-6, W0=ahead)
+    assert warm.iterate.objective == pytest.approx(cold.iterate.objective, abs=1e-9)
+    np.testing.assert_array_equal(warm.W != 0, cold.W != 0)
+
+
 def test_the_bound_on_a_rows_block_of_the_metric_is_near_its_largest_eigenvalue():
     rng = np.random.default_rng(0)
     base = np.append(rng.uniform(0.5, 1.0, 20), 0.0)  # a constant feature has no curvature
@@ -280,7 +302,10 @@ def test_the_bound_on_a_rows_block_of_the_metric_is_near_its_largest_eigenvalue(
     N, Q = np.concatenate([up, down], axis=2), np.concatenate([-up, down], axis=2)
     blocks = base[:, None, None] * np.eye(7) - N @ Q.transpose(0, 2, 1)
     exact = np.linalg.eigvalsh(blocks)[:, -1]
-    found = _largest_eigenvalues(base, N, Q)
+    found = np.empty(21)
+    by_class = (np.ascontiguousarray(A.transpose(1, 0, 2)) for A in (N, Q))
+    work = np.empty(7), np.empty(7), np.empty(6)
+    coordinates.bound_rows(base, *by_class, BLOCK_POWER_STEPS, *work, found)
     assert (found >= 0.6 * exact).all()  # above half, steps descend
     assert (found <= 1.5 * np.maximum(exact, base)).all()
 

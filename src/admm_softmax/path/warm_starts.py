@@ -34,8 +34,14 @@ class Trail:
             return self.solutions[-1] if self.solutions else None
         (before, last), (W_before, W_last) = self.log_alphas, self.solutions
         share = min((_log(alpha) - last) / (last - before), 1.0)
-        W = np.asarray(W_last + share * (W_last - W_before))
-        return np.where(W * W_last > 0, W, 0.0) if self.has_kinks else W
+        if not self.has_kinks:
+            return np.asarray(W_last + share * (W_last - W_before))
+        here = np.flatnonzero(W_last)  # few, as a rule
+        now = W_last.flat[here]
+        then = now + share * (now - W_before.flat[here])
+        W = np.zeros(W_last.shape)
+        W.flat[here] = np.where(then * now > 0, then, 0.0)
+        return W
 
     def add(self, alpha: float, W: Array) -> None:
         """Add the solution at α; only the last two are kept."""

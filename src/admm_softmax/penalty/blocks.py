@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from admm_softmax._arrays import Array
+from admm_softmax._cached import cached_property
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,17 @@ class Blocks:
         lower, upper = (None if b is None else b[rows] for b in (self.lower, self.upper))
         return Blocks(self.l1[rows], l2, group, lower, upper)
 
+    @cached_property
+    def members(self) -> tuple[Any, Any]:
+        """The rows, group by group; and where each group begins, and the last ends."""
+        sizes = np.bincount(self.group, minlength=len(self._l2))
+        order = np.argsort(self.group, kind="stable")
+        return order, np.concatenate([[0], np.cumsum(sizes)])
+
+    @cached_property
+    def _has_l1(self) -> bool:
+        return bool(self.l1.any())
+
     def norms(self, V: Array) -> Array:
         """The norm of every group."""
         squares = np.einsum("jk,jk->j", V, V)
@@ -58,7 +70,7 @@ class Blocks:
         """h; infinite outside the bounds."""
         if self.is_bounded and not np.array_equal(self._clipped(V), V):
             return np.inf
-        entries = float(self.l1 @ np.abs(V).sum(axis=1))
+        entries = float((self.l1 @ np.abs(V)).sum()) if self._has_l1 else 0.0
         return entries if self.group is None else entries + float(self._l2 @ self.norms(V))
 
     def prox(self, V: Array, step: float | Array) -> Array:
@@ -79,13 +91,24 @@ class Blocks:
         """
         l1 = self.l1[:, None]
         if self.group is None:
-            found = np.where(V != 0, G + l1 * np.sign(V), soft(G, l1))
+            found = soft(G, l1)
+            here = np.flatnonzero(V)
+            if 4 * len(here) > V.size:
+                found = np.where(V != 0, G + l1 * np.sign(V), found)
+            else:
+                found.flat[here] = G.flat[here] + self.l1[here // V.shape[1]] * np.sign(
+                    V.flat[here]
+                )
             return self._unpushed(V, found) if self.is_bounded else found
-        norms = self.norms(V)[self.group][:, None]
-        here = norms > 0
-        signed = G + np.where(here, self._l2[self.group][:, None] * V / np.where(here, norms, 1), 0)
-        active = np.where(V != 0, signed + l1 * np.sign(V), soft(signed, l1))
-        return np.where(here, active, self._scaled_down(soft(G, l1), 1.0))
+        norms = self.norms(V)
+        found = self._scaled_down(soft(G, l1) if self._has_l1 else G, 1.0)
+        here = np.flatnonzero(norms[self.group])
+        own, l1, group = V[here], l1[here], self.group[here]
+        signed = G[here] + (self._l2[group] / norms[group])[:, None] * own
+        if self._has_l1:
+            signed = np.where(own != 0, signed + l1 * np.sign(own), soft(signed, l1))
+        found[here] = signed
+        return found
 
     def reach(self, G: Array) -> Array:
         """How near every row at zero is to leaving it: it stays where this is at most 1.
@@ -102,8 +125,12 @@ class Blocks:
                 own = self.norms(G)[self.group]
                 total = self._l2[self.group] + own - rest
                 ratio = own / total
-        free = (self.l1 == 0) & (self._l2[self.group] == 0 if self.group is not None else True)
-        return np.where(free, np.inf, np.nan_to_num(ratio, nan=0.0, posinf=np.inf))
+        return np.where(self.free, np.inf, np.nan_to_num(ratio, nan=0.0, posinf=np.inf))
+
+    @cached_property
+    def free(self) -> Any:
+        """Whether a row has no threshold."""
+        return (self.l1 == 0) & (self._l2[self.group] == 0 if self.group is not None else True)
 
     def is_constant(self, rows: Array) -> bool:
         """Whether all rows of a group have the same entry here."""

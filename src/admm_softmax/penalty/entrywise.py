@@ -52,13 +52,21 @@ class Lasso(Rough):
 
     def alpha_max(self, loss_gradient: Array) -> float:
         """max |∇loss| / f over the features that are not free."""
-        return _largest_ratio(np.abs(loss_gradient).max(axis=1), self.l1_share * self.scale)
+        factors = self.l1_share * self.scale
+        held = factors > 0
+        if not held.any():
+            return np.inf
+        # Free features become zero: maxima over rows that are short would take longer.
+        return float(np.abs(loss_gradient / np.where(held, factors, np.inf)[:, None]).max())
 
     def _row_factors(self, n_features: int) -> Array:
         return check_factors(self.factors, n_features)
 
     def _conjugate(self, V: Array, ridge: Array) -> float:
-        excess = np.maximum(np.abs(V) - self.thresholds[:, None] * (1 + 1e-12), 0.0)
+        thresholds = self.thresholds[:, None] * (1 + 1e-12)
+        if not ridge.any():
+            return 0.0 if (np.abs(V) <= thresholds).all() else np.inf
+        excess = np.maximum(np.abs(V) - thresholds, 0.0)
         return quadratic_over(excess, np.broadcast_to(ridge[:, None], V.shape))
 
 
@@ -172,9 +180,3 @@ class Bounds(Rough):
 
     def _conjugate(self, V: Array, ridge: Array) -> float:
         raise NotImplementedError("Bounds has its own conjugate")
-
-
-def _largest_ratio(sizes: Array, factors: Array) -> float:
-    """max sizes / factors over the positive factors; infinite if there is none."""
-    held = factors > 0
-    return float((sizes[held] / factors[held]).max()) if held.any() else np.inf

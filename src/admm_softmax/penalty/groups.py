@@ -101,13 +101,14 @@ class GroupLasso(Rough):
     def _conjugate(self, V: Array, ridge: Array) -> float:
         blocks = self.blocks
         l2 = self.alpha * (1.0 - self.entry_share) * self._group_factors
-        excess = blocks.norms(soft(V, blocks.l1[:, None])) - l2 * (1 + 1e-12)
-        curvature = np.full(len(excess), np.inf)
-        np.minimum.at(curvature, self.codes, ridge)
-        largest = np.zeros(len(excess))
-        np.maximum.at(largest, self.codes, ridge)
-        if (largest != curvature).any():
+        rest = soft(V, blocks.l1[:, None]) if self.entry_share else V
+        excess = blocks.norms(rest) - l2 * (1 + 1e-12)
+        if not ridge.any():
+            return np.inf if (excess > 0).any() else 0.0
+        if not blocks.is_constant(ridge):
             return np.inf
+        curvature = np.zeros(len(excess))
+        curvature[self.codes] = ridge
         return quadratic_over(np.maximum(excess, 0.0), curvature)
 
 
@@ -150,6 +151,8 @@ def group_codes(groups: Any, n_features: int) -> Any:
     """
     if groups is None:
         return np.arange(n_features)
+    if not len(groups):
+        raise ValueError(f"groups must hold each of {n_features} features once, got no group")
     lists = [np.atleast_1d(np.asarray(g)) for g in groups] if np.ndim(groups[0]) else None
     if lists is None:
         codes = np.asarray(groups)
@@ -158,7 +161,10 @@ def group_codes(groups: Any, n_features: int) -> Any:
                 f"groups must number all {n_features} features, got {codes.size} numbers"
             )
         return np.unique(codes, return_inverse=True)[1]
-    members = np.concatenate(lists) if lists else np.zeros(0, np.intp)
+    for number, group in enumerate(lists):
+        if not len(group):
+            raise ValueError(f"groups must have a feature each, and group {number} has none")
+    members = np.concatenate(lists)
     if not np.array_equal(np.sort(members), np.arange(n_features)):
         raise ValueError(_not_covered(members, n_features))
     codes = np.empty(n_features, np.intp)

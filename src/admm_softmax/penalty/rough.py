@@ -162,7 +162,10 @@ class Rough(Penalty):
 
     def optimality(self, W: Array, loss_gradient: Array) -> Array:
         """The smallest element of ∇loss + ∂R(W), from the blocks."""
-        return self._parts.optimality(self._offset(W), loss_gradient + self.gradient(W))
+        smooth = loss_gradient
+        if self.quadratic.strength:
+            smooth = loss_gradient + self.gradient(W)
+        return self._parts.optimality(self._offset(W), smooth)
 
     @property
     def _parts(self) -> Blocks:

@@ -72,9 +72,12 @@ def leaves_intercept(problem: Problem) -> bool:
     """Whether there is an intercept, and the penalty does not see it."""
     if not problem.design.intercept:
         return False
+    penalty = problem.penalty
+    blocks, diagonal = penalty.blocks, penalty.quadratic.diagonal
+    if blocks is not None and not blocks.is_bounded and diagonal is not None:
+        return bool(blocks.free[-1] and penalty.quadratic.strength * diagonal[-1] == 0)
     one = np.zeros(problem.shape)
     one[-1] = 1.0
-    penalty = problem.penalty
     return bool(penalty.value(one) == penalty.value(np.zeros(problem.shape)))
 
 
@@ -83,30 +86,33 @@ class Certificate:
 
     def __init__(self, problem: Problem, lower: float = -np.inf) -> None:
         self.problem, self.lower = problem, lower
+        self.leaves_intercept = leaves_intercept(problem)
 
     def gap(self, point: Point) -> float:
         """The gap at a point; NaN where the penalty has no cheap dual."""
-        self.lower = max(self.lower, lower_bound(self.problem, point))
+        self.lower = max(self.lower, lower_bound(self.problem, point, self.leaves_intercept))
         if not np.isfinite(self.lower):
             return float("nan")
         return max(point.objective - self.lower, 0.0) / max(abs(point.objective), 1e-300)
 
 
-def lower_bound(problem: Problem, point: Point) -> float:
+def lower_bound(problem: Problem, point: Point, intercept_is_free: bool) -> float:
     """A lower bound of min F from the gradient at a point; −∞ where none is known."""
     anchor, penalty = Anchor.of(problem), problem.penalty
     gradient = point.loss_gradient
     conjugate = float(np.vdot(point.W, gradient)) - point.loss
-    if leaves_intercept(problem):
+    if intercept_is_free:
         gradient, conjugate = _mixed(anchor, gradient, conjugate)
-    scales = {1.0}
     norm = penalty.alpha_max(gradient)
-    if np.isfinite(norm) and norm > penalty.alpha:
-        scales.add(penalty.alpha / norm * (1 - 1e-15))
-    return max(
-        -(s * conjugate + (1.0 - s) * anchor.entropy) - penalty.conjugate(-s * gradient)
-        for s in scales
-    )
+    is_outside = bool(np.isfinite(norm) and norm > penalty.alpha)
+    bound = -np.inf
+    if not is_outside or penalty.quadratic.strength > 0:
+        bound = -conjugate - penalty.conjugate(-gradient)
+    if is_outside:
+        s = penalty.alpha / norm * (1 - 1e-15)
+        mixture = s * conjugate + (1.0 - s) * anchor.entropy
+        bound = max(bound, -mixture - penalty.conjugate(-s * gradient))
+    return bound
 
 
 def _mixed(anchor: Anchor, gradient: Array, conjugate: float) -> tuple[Array, float]:
@@ -121,10 +127,13 @@ def _mixed(anchor: Anchor, gradient: Array, conjugate: float) -> tuple[Array, fl
         return gradient, np.inf
     t = worst / (1.0 + worst)
     if t <= 1e-15:
-        return np.vstack([gradient[:-1], np.zeros_like(gradient[-1:])]), conjugate
+        mixed = gradient.copy()
+        mixed[-1] = 0.0
+        return mixed, conjugate
     q = np.maximum(frequencies - excess * (1.0 - t) / t, 0.0) / total
-    without = np.outer(anchor.means, q) - anchor.sums
     entropy = float((q * np.log(np.where(q > 0, q, 1.0))).sum())
-    mixed = (1.0 - t) * gradient + t * without
+    mixed = np.multiply.outer(t * anchor.means, q)
+    mixed -= t * anchor.sums
+    mixed += (1.0 - t) * gradient
     mixed[-1] = 0.0
     return mixed, (1.0 - t) * conjugate + t * entropy

@@ -27,8 +27,8 @@ class History:
     >>> history = History("demo")
     >>> history.append({"iteration": 0, "objective": 2.0})
     >>> history.append({"iteration": 1, "objective": 1.0})
-    >>> history["objective"]
-    array([2., 1.])
+    >>> history["objective"], "gap" in history
+    (array([2., 1.]), False)
     """
 
     def __init__(self, solver: str, reason: str = "given") -> None:
@@ -57,6 +57,9 @@ class History:
         if column not in self.columns:
             raise KeyError(f"history has no column {column!r}; it has {self.columns}")
         return np.array([record.get(column, np.nan) for record in self._records], dtype=np.float64)
+
+    def __contains__(self, column: object) -> bool:
+        return column in self.columns
 
     def __len__(self) -> int:
         return len(self._records)

@@ -42,7 +42,9 @@ class ProximalLBFGS(Chainable):
     unless F does not fall.
 
     Where few features matter, the steps are taken on a *working set* of them, copied out of X;
-    a pass over all features then checks that no other should enter, and yields the iterate.
+    a pass over all features then checks that no other should enter, and yields the iterate. A fit
+    that follows another on the same rows and has its working set looks at W0 on that set alone;
+    its first iterate is where the other has ended, which costs no pass.
 
     memory : pairs (s, y) kept.
     tol : the accuracy to which the working set of an earlier fit is solved before all features
@@ -71,12 +73,15 @@ class ProximalLBFGS(Chainable):
         if W0 is None:  # a cold fit gives the same bits whatever was fitted before
             LastPairs.forget(problem)
         plateau, certificate = Plateau(problem.design.rounding), Certificate(problem)
-        point = LastPass.at(problem, W)
+        kept = _covering(problem, W)
+        last = None if kept is None or W0 is None else LastPass.kept(problem)
+        if last is None or kept is None or not kept.covers(_rows_of(problem, last.W)):
+            last = LastPass.at(problem, W)
+        point = last
         yield self._iterate(certificate, point, step=0.0)
-        kept = WorkingSet.last(problem)
-        if kept is not None and kept.features is not None and kept.covers(_rows_of(problem, W)):
+        if kept is not None:
             goal = 0.5 * problem.penalty.resolution(self.tol)
-            W = _Descent(self, problem, blocks, kept).solve(point, goal)
+            W = _Descent(self, problem, blocks, kept).solve(point, goal, W)
             if not np.array_equal(W, point.W):
                 point = LastPass.at(problem, W)
                 yield self._iterate(certificate, point)
@@ -157,9 +162,15 @@ class _Descent:
             curvature=fold.sums.curvature,
         )
 
-    def solve(self, start: Point, goal: float) -> Array:
-        """Steps from a point until the optimality is at most `goal`; returns all rows of W."""
+    def solve(self, start: Point, goal: float, ahead: Array | None = None) -> Array:
+        """Steps from a point until the optimality is at most `goal`; returns all rows of W.
+
+        ahead : another W to begin at, where F is lower there
+        """
         point = self._part_of(start)
+        if ahead is not None and not np.array_equal(ahead, start.W):
+            there = self.at(ahead[self.rows])
+            point = there if there.objective < point.objective else point
         for _ in range(MOST_STEPS):
             if largest_entry(point.optimality) <= goal:
                 break
@@ -250,6 +261,14 @@ def _start(problem: Problem, W0: Array | None) -> Array:
 
 def _offset(problem: Problem, W: Array) -> Array:
     return W if problem.penalty.reference is None else W - problem.penalty.reference
+
+
+def _covering(problem: Problem, W: Array) -> WorkingSet | None:
+    """The working set of an earlier fit to the same rows, if W is zero outside it."""
+    kept = WorkingSet.last(problem)
+    if kept is None or kept.features is None or not kept.covers(_rows_of(problem, W)):
+        return None
+    return kept
 
 
 def _rows_of(problem: Problem, W: Array) -> Any:

@@ -29,7 +29,8 @@ from admm_softmax.penalty import Blocks
 METRIC = 2.0
 #: Sweeps of coordinate descent in one step.
 MOST_SWEEPS = 200
-#: Power iterations for the largest eigenvalue of a row's block of the metric.
+#: Power iterations for the largest eigenvalue of a row's block of the metric. With 50 classes,
+#: computing all eigenvalues took nearly as long as the descent.
 BLOCK_POWER_STEPS = 8
 #: Curvatures below this part of the largest are raised to it.
 LEAST_CURVATURE = 1e-8
@@ -66,6 +67,18 @@ class Gram:
         diagonal = squares if means is None else squares - means**2
         return cls(np.zeros((0, 0)), np.maximum(diagonal, 0.0), means)
 
+    def norms(self, blocks: Blocks) -> Array:
+        """The largest eigenvalue of G over each group of features."""
+        kept = self.__dict__.get("_norms")
+        if kept is None or kept[0] is not blocks.group:
+            members, starts = blocks.members
+            found = np.maximum.reduceat(self.diagonal[members], starts[:-1])
+            for b in np.flatnonzero(np.diff(starts) > 1) if len(self.matrix) else ():
+                rows = members[starts[b] : starts[b + 1]]
+                found[b] = np.linalg.eigvalsh(self.matrix[np.ix_(rows, rows)])[-1]
+            kept = self.__dict__["_norms"] = (blocks.group, found)
+        return np.asarray(kept[1])
+
     def times(self, S: Array) -> Array:
         """G S."""
         return self.matrix @ S if len(self.matrix) else self.diagonal[:, None] * S
@@ -95,7 +108,8 @@ class Gram:
 class Pair:
     """A step and the change of the loss's gradient over it, in centred coordinates; and G s.
 
-    None of the three depends on the penalty, so fits under other penalties may use them.
+    Class by class (K × d), and scaled so that ⟨s, y⟩ = 1, which changes no metric. None of the
+    three depends on the penalty, so fits under other penalties may use them.
     """
 
     s: Array
@@ -106,9 +120,11 @@ class Pair:
     def between(cls, gram: Gram, step: Array, change: Array) -> Pair | None:
         """The pair of a step in W; None where rounding has spoilt it."""
         s, y = gram.centred(step), gram.centred_gradient(change)
-        if float(np.vdot(s, y)) <= 1e-14 * float(np.linalg.norm(s) * np.linalg.norm(y)):
+        product = float(np.vdot(s, y))
+        if product <= 1e-14 * float(np.linalg.norm(s) * np.linalg.norm(y)):
             return None
-        return cls(s, y, gram.times(s))
+        scale = 1.0 / np.sqrt(product)
+        return cls(*(np.ascontiguousarray(A.T) * scale for A in (s, y, gram.times(s))))
 
 
 class Model:
@@ -121,121 +137,102 @@ class Model:
     """
 
     def __init__(self, gram: Gram, curvature: float, ridge: Array, pairs: Sequence[Pair]) -> None:
-        self.gram, self.ridge = gram, ridge
+        self.gram, self.ridge, self.pairs = gram, ridge, pairs
         self.c = METRIC * max(curvature, 1e-8)
         self.base = self.c * gram.diagonal + ridge
-        shape = (*pairs[0].s.shape, 2 * len(pairs)) if pairs else None
-        if shape is None:
-            self.N = self.Q = None
-            return
-        S = np.array([pair.s.ravel() for pair in pairs])
-        weighted = [ridge[:, None] * pair.s for pair in pairs]
-        Y = np.array([(p.y + w).ravel() for p, w in zip(pairs, weighted, strict=True)])
-        BS = np.array([(self.c * p.Gs + w).ravel() for p, w in zip(pairs, weighted, strict=True)])
-        SY = S @ Y.T
-        lower = np.tril(SY, -1)
-        middle = np.block([[S @ BS.T, lower], [lower.T, -np.diag(SY.diagonal())]])
-        N = np.concatenate([BS, Y])
-        self.N = N.T.reshape(shape)
-        self.Q = np.linalg.solve(middle, N).T.reshape(shape)
 
     def minimise(self, V: Array, gradient: Array, blocks: Blocks, tol: float) -> Array:
         """The V that minimises the model plus h, from V; exact zeros are zeros of the result."""
-        start = self.gram.centred(V)
-        slope = self.gram.centred_gradient(gradient)
+        start = np.array(self.gram.centred(V).T, order="C")
+        slope = np.ascontiguousarray(self.gram.centred_gradient(gradient).T)
         descend = self._by_entries if blocks.group is None else self._by_groups
-        found = descend(start, slope, blocks, tol)
+        descend(start, slope, blocks, tol)
+        found = np.ascontiguousarray(start.T)
         if self.gram.means is not None:
             found[-1] -= self.gram.means @ found
             # A shift of all intercepts changes nothing; without it solutions would not be unique.
             found[-1] -= found[-1].mean()
         return found
 
-    def _pairs(self, shape: tuple[int, int]) -> tuple[Array, Array]:
-        if self.N is None or self.Q is None:
-            return np.zeros((*shape, 0)), np.zeros((*shape, 0))
-        return self.N, self.Q
+    def corrections(self, shape: tuple[int, int]) -> tuple[Array, Array, Array]:
+        """N and Q (K × d × 2m), which the pairs add to the metric; and its diagonal (K × d)."""
+        from admm_softmax.kernels.compiled.coordinates import spread_pairs  # noqa: PLC0415
 
-    def _by_entries(self, V: Array, slope: Array, blocks: Blocks, tol: float) -> Array:
+        m = len(self.pairs)
+        N = np.empty((*shape, 2 * m))
+        if not m:
+            return N, N, np.broadcast_to(self.base, shape)
+        S, Y, GS = (np.array([getattr(p, name) for p in self.pairs]) for name in ("s", "y", "Gs"))
+        flat = S.reshape(m, -1)
+        own = (self.ridge * S).reshape(m, -1) @ flat.T if self.ridge.any() else 0.0
+        SY = flat @ Y.reshape(m, -1).T + own
+        middle = np.empty((2 * m, 2 * m))
+        middle[:m, :m] = self.c * (flat @ GS.reshape(m, -1).T) + own
+        middle[:m, m:] = np.tril(SY, -1)
+        middle[m:, :m] = middle[:m, m:].T
+        middle[m:, m:] = -np.diag(SY.diagonal())
+        spread_pairs(S, Y, GS, self.c, self.ridge, N)
+        Q = (N.reshape(-1, 2 * m) @ np.linalg.inv(middle)).reshape(N.shape)
+        return N, Q, self.base - np.einsum("kji,kji->kj", N, Q)
+
+    def _by_entries(self, V: Array, slope: Array, blocks: Blocks, tol: float) -> None:
         from admm_softmax.kernels.compiled.coordinates import descend_entries  # noqa: PLC0415
 
-        N, Q = (np.ascontiguousarray(A.transpose(1, 0, 2)) for A in self._pairs(V.shape))
-        curvature = self.base - np.einsum("kji,kji->kj", N, Q)
-        curvature = np.maximum(curvature, LEAST_CURVATURE * max(curvature.max(), 1e-300))
+        N, Q, curvature = self.corrections(V.shape)
         lower, upper = (
-            np.zeros((0, 0)) if b is None else np.ascontiguousarray(np.broadcast_to(b, V.shape).T)
+            np.zeros((0, 0)) if b is None else np.ascontiguousarray(np.broadcast_to(b.T, V.shape))
             for b in _limits(blocks)
         )
-        W = np.array(V.T, order="C")
         descend_entries(
-            self.gram.matrix, self.c, curvature, self._own(), blocks.l1, lower, upper,
-            np.ascontiguousarray(slope.T), N, Q, W, np.zeros(W.shape), np.zeros(N.shape[2]),
-            MOST_SWEEPS, tol,
+            self.gram.matrix, self.c, _raised(curvature), self._own(), blocks.l1, lower, upper,
+            slope, N, Q, V, np.zeros(V.shape), np.zeros(N.shape[2]), MOST_SWEEPS, tol,
         )  # fmt: skip
-        return np.ascontiguousarray(W.T)
 
-    def _by_groups(self, V: Array, slope: Array, blocks: Blocks, tol: float) -> Array:
+    def _by_groups(self, V: Array, slope: Array, blocks: Blocks, tol: float) -> None:
         from admm_softmax.kernels.compiled.coordinates import descend_groups  # noqa: PLC0415
 
         assert blocks.l2 is not None
-        order = np.argsort(blocks.group, kind="stable")
-        sizes = np.bincount(blocks.group, minlength=len(blocks.l2))
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        N, Q = (np.ascontiguousarray(A[order]) for A in self._pairs(V.shape))
-        G = self.gram.matrix
-        G = np.ascontiguousarray(G[np.ix_(order, order)]) if len(G) else G
-        bounds = self._group_curvatures(G, order, starts, N, Q)
-        W = np.array(V[order], order="C")
+        members, starts = blocks.members
+        N, Q, _ = self.corrections(V.shape)
+        alive = np.logical_or.reduceat(np.any(V, axis=0)[members], starts[:-1])
         descend_groups(
-            G, self.c, bounds, self._own()[order], blocks.l1[order], blocks.l2, starts,
-            np.ascontiguousarray(slope[order]), N, Q, W, np.zeros(W.shape), np.zeros(N.shape[2]),
-            MOST_SWEEPS, tol, np.zeros((int(sizes.max()), V.shape[1])),
+            self.gram.matrix, self.c, self._group_curvatures(blocks, N, Q), self._own(),
+            blocks.l1, blocks.l2, members, starts, slope, N, Q, V, np.zeros(V.shape),
+            np.zeros(N.shape[2]), MOST_SWEEPS, tol,
+            np.zeros((int(np.diff(starts).max()), len(V))), alive,
         )  # fmt: skip
-        found = np.empty_like(W)
-        found[order] = W
-        return found
 
     def _own(self) -> Array:
         """What the kernels add to the derivative of a row for its own change."""
         return self.ridge if len(self.gram.matrix) else self.base
 
-    def _group_curvatures(self, G: Array, order: Any, starts: Any, N: Array, Q: Array) -> Array:
+    def _group_curvatures(self, blocks: Blocks, N: Array, Q: Array) -> Array:
         """A bound on the eigenvalues of B in every group: base, and the pairs' by its norm."""
-        base, ridge = self.base[order], self.ridge[order]
-        m2 = N.shape[2]
-        if len(starts) == len(order) + 1 and m2:
-            bounds = _largest_eigenvalues(base, N, Q)
-            return np.asarray(np.maximum(bounds, LEAST_CURVATURE * max(bounds.max(), 1e-300)))
-        bounds = np.maximum.reduceat(base, starts[:-1])
-        for b in range(len(starts) - 1):
-            rows = slice(starts[b], starts[b + 1])
-            if starts[b + 1] - starts[b] > 1 and len(G):
-                block = self.c * G[rows, rows] + np.diag(ridge[rows])
-                bounds[b] = np.linalg.eigvalsh(block)[-1]
+        from admm_softmax.kernels.compiled.coordinates import bound_rows  # noqa: PLC0415
+
+        members, starts = blocks.members
+        K, d, m2 = N.shape
+        if len(starts) == d + 1:
+            bounds = self.base.copy()
             if m2:
-                left, right = N[rows].reshape(-1, m2), Q[rows].reshape(-1, m2)
-                # ‖N Qᵀ‖² = tr (QᵀQ)(NᵀN)
-                bounds[b] += np.sqrt(max(float(np.vdot(right.T @ right, left.T @ left)), 0.0))
-        return np.asarray(np.maximum(bounds, LEAST_CURVATURE * max(bounds.max(), 1e-300)))
+                bound_rows(
+                    self.base, N, Q, BLOCK_POWER_STEPS, np.empty(K), np.empty(K), np.empty(m2),
+                    bounds,
+                )  # fmt: skip
+            return _raised(bounds[members])
+        ridges = np.maximum.reduceat(self.ridge[members], starts[:-1])
+        bounds = self.c * self.gram.norms(blocks) + ridges
+        for b in range(len(starts) - 1 if m2 else 0):
+            rows = members[starts[b] : starts[b + 1]]
+            left, right = N[:, rows].reshape(-1, m2), Q[:, rows].reshape(-1, m2)
+            # ‖N Qᵀ‖² = tr (QᵀQ)(NᵀN)
+            bounds[b] += np.sqrt(max(float(np.vdot(right.T @ right, left.T @ left)), 0.0))
+        return _raised(bounds)
 
 
-def _largest_eigenvalues(base: Array, N: Array, Q: Array) -> Array:
-    """The largest eigenvalue of base_j I − N_j Q_jᵀ for every row j, or little more.
-
-    By power iteration on all rows at once; the residual is added to the Rayleigh quotient, as
-    the largest eigenvalue is within it once the vector has turned there. A proximal step needs
-    no more: it descends with anything above half of the eigenvalue. With 50 classes, computing
-    all eigenvalues took nearly as long as the descent.
-    """
-    v = np.einsum("jki,ji->jk", N, Q[np.arange(len(Q)), np.abs(N).sum(axis=2).argmax(axis=1)])
-    v += 1e-3 * np.linalg.norm(v, axis=1, keepdims=True)
-    for _ in range(BLOCK_POWER_STEPS):
-        last = v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True), 1e-300)
-        v = base[:, None] * last - (N @ (last[:, None, :] @ Q).transpose(0, 2, 1))[:, :, 0]
-    quotient = np.einsum("jk,jk->j", v, last)
-    residual = np.linalg.norm(v - quotient[:, None] * last, axis=1)
-    # Classes that the pairs do not reach have the base alone.
-    return np.asarray(np.maximum(quotient + residual, base))
+def _raised(curvature: Array) -> Array:
+    """Curvatures, none far below the largest."""
+    return np.asarray(np.maximum(curvature, LEAST_CURVATURE * max(curvature.max(), 1e-300)))
 
 
 def _limits(blocks: Blocks) -> tuple[Array | None, Array | None]:

@@ -66,7 +66,11 @@ class WorkingSet:
         """Whether these features are all in the set."""
         if self.features is None:
             return True
-        return features is not None and bool(np.isin(features, self.features).all())
+        if features is None or len(features) > len(self.features):
+            return False
+        places = np.searchsorted(self.features, features)
+        places[places == len(self.features)] = 0
+        return bool((self.features[places] == features).all())
 
     def fold(self, problem: Problem, W: Array) -> Any:
         """Loss and gradient at W, the rows of the set."""
@@ -87,6 +91,12 @@ class LastPass:
 
     W: Array
     fold: Any
+
+    @classmethod
+    def kept(cls, problem: Problem) -> Point | None:
+        """Where the last fit to the same rows has ended, under this problem's penalty. No read."""
+        kept = problem.prepared.last_pass.last()
+        return None if kept is None else problem.point(kept.W, kept.fold)
 
     @classmethod
     def at(cls, problem: Problem, W: Array) -> Point:
@@ -131,12 +141,13 @@ def choose(problem: Problem, point: Point, blocks: Blocks) -> Any:
     q = problem.penalty.quadratic
     if not problem.design.can_take_columns or blocks.is_bounded or q.diagonal is None:
         return None
-    inside = offset.any(axis=1) | ~np.isfinite(blocks.reach(point.gradient))
+    reach = blocks.reach(point.gradient)
+    inside = offset.any(axis=1) | blocks.free
     if problem.penalty.reference is not None:  # a part of X knows nothing of the other columns
         inside |= problem.penalty.reference.any(axis=1)
     if problem.design.intercept:
         inside[-1] = True
-    eager = np.where(inside, 0.0, blocks.reach(point.gradient))
+    eager = np.where(inside, 0.0, reach)
     n_eager = int((eager > 1).sum())
     if d <= MODERATE and n_eager > MANY * d:
         return None

@@ -7,3 +7,5 @@ from admm_softmax.kernels.compiled.jit import compiled
 
 descend_entries = compiled(coordinates.descend_entries)
 descend_groups = compiled(coordinates.descend_groups)
+spread_pairs = compiled(coordinates.spread_pairs)
+bound_rows = compiled(coordinates.bound_rows)
