@@ -150,8 +150,7 @@ def descend_groups(  # noqa: PLR0912  (compiled as one loop)
     work : (rows of the largest group) × K;  alive : whether a group is not zero
     """
     K, d = V.shape
-    n_pairs = r.shape[0]
-    dense = G.shape[0] > 0
+    n_pairs, dense = r.shape[0], G.shape[0] > 0
     everything = True
     for sweep in range(most_sweeps):
         worst = 0.0
@@ -159,8 +158,7 @@ def descend_groups(  # noqa: PLR0912  (compiled as one loop)
             if not everything and not alive[b]:
                 continue
             first, last = starts[b], starts[b + 1]
-            H = curvature[b]
-            square = 0.0
+            H, square = curvature[b], 0.0
             for p in range(first, last):
                 j = members[p]
                 shrink = l1[j] / H
@@ -168,8 +166,7 @@ def descend_groups(  # noqa: PLR0912  (compiled as one loop)
                     slope = g[k, j] + E[k, j]
                     for i in range(n_pairs):
                         slope -= N[k, j, i] * r[i]
-                    target = V[k, j] - slope / H
-                    new = 0.0
+                    target, new = V[k, j] - slope / H, 0.0
                     if target > shrink:
                         new = target - shrink
                     elif target < -shrink:
@@ -193,10 +190,8 @@ def descend_groups(  # noqa: PLR0912  (compiled as one loop)
                     E[k, j] += ridge[j] * change
                     for i in range(n_pairs):
                         r[i] += change * Q[k, j, i]
-                    if dense:
-                        scaled = c * change
-                        for i in range(d):
-                            E[k, i] += scaled * G[j, i]
+                    for i in range(d if dense else 0):
+                        E[k, i] += c * change * G[j, i]
         if worst <= tol and everything:
             return sweep + 1
         everything = worst <= tol
