@@ -177,7 +177,8 @@ class _Call:
         progress.finish(status, list(history)[-1])
         kept, n_iter = int(record["iteration"]), standing.newest.n_iter
         history.tol, history.kept_iteration = float(rules.tol), kept
-        return Result(best.iterate.W, best.iterate, kept, n_iter, status, history, record)
+        W = np.asarray(best.iterate.W, np.float64)
+        return Result(W, best.iterate, kept, n_iter, status, history, record)
 
 
 @dataclass(frozen=True)
