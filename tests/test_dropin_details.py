@@ -100,3 +100,18 @@ def test_a_lazy_frame_is_to_be_collected():
     X, y = make(60, 3, 2)
     with pytest.raises(TypeError, match=r"got a LazyFrame.*call collect\(\)"):
         SoftmaxRegression().fit(pl.DataFrame(X).lazy(), y)
+
+
+def test_weights_in_any_container():
+    pa = pytest.importorskip("pyarrow")
+    X, y = make(90, 4, 3)
+    weights = np.random.default_rng(0).random(90)
+    expected = SoftmaxRegression(0.1).fit(X, y, weights)
+    for form in (list, pd.Series, pl.Series, pa.array):
+        clf = SoftmaxRegression(0.1).fit(X, y, form(weights))
+        np.testing.assert_array_equal(clf.coef_, expected.coef_)
+        assert clf.score(X, y, form(weights)) == expected.score(X, y, weights)
+        cv = SoftmaxRegressionCV([0.1], cv=3, scoring="f1_macro").fit(X, y, form(weights))
+        assert np.isfinite(cv.scores_).all()
+    with pytest.raises(TypeError, match="sample_weight must hold real numbers, got other"):
+        SoftmaxRegression().fit(X, y, ["a"] * 90)

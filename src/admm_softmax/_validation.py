@@ -22,9 +22,20 @@ def refuse_masked(array: Any, name: str) -> None:
 
 def refuse_complex(array: Any, name: str) -> None:
     """Raise if entries are complex: NumPy would drop what is imaginary."""
-    dtype = array.dtype if hasattr(array, "dtype") else np.asarray(array).dtype
-    if dtype.kind == "c":
+    kind = getattr(getattr(array, "dtype", None), "kind", None)
+    # Neither lists nor the types of polars have a kind.
+    if (np.asarray(array).dtype.kind if kind is None else kind) == "c":
         raise TypeError(f"{name} must be real, got complex numbers")
+
+
+def as_numbers(given: Any, name: str) -> Array:
+    """What a user gave as float64, or an error that names it."""
+    try:
+        numbers: Array = np.asarray(given, dtype=np.float64)
+        return numbers
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = type(given).__name__
+        raise TypeError(f"{name} must hold real numbers, got other things in {kind!r}") from error
 
 
 def check_labels(labels: Any, n_rows: int, n_classes: int | None) -> tuple[Labels, int]:
@@ -91,7 +102,7 @@ def check_weights(sample_weight: Any, n_rows: int, name: str = "sample_weight") 
         return np.ones(n_rows)
     refuse_masked(sample_weight, name)
     refuse_complex(sample_weight, name)
-    s = np.asarray(sample_weight, dtype=np.float64)
+    s = as_numbers(sample_weight, name)
     if s.shape == ():
         s = np.full(n_rows, float(s))
     if s.ndim != 1:
@@ -132,7 +143,7 @@ def check_reference(reference: Any, shape: tuple[int, int]) -> Array | None:
         return None
     refuse_masked(reference, "reference")
     refuse_complex(reference, "reference")
-    W_ref: Array = np.asarray(reference, dtype=np.float64)
+    W_ref = as_numbers(reference, "reference")
     if W_ref.shape != shape:
         raise ValueError(f"reference must have the shape {shape} of W, got {W_ref.shape}")
     if not np.isfinite(W_ref).all():

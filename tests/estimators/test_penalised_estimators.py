@@ -214,7 +214,7 @@ def test_bad_settings_are_one_sentence(settings, words):
 
 def test_bad_settings_of_cross_validation():
     X, y, _ = data(3)
-    with pytest.raises(ValueError, match="choose must be one of"):
+    with pytest.raises(ValueError, match="choose must be 'best' or"):
         SoftmaxRegressionCV(alphas=2, choose="worst").fit(X, y)
     with pytest.raises(ValueError, match="needs at least two folds, got 1"):
         SoftmaxRegressionCV(alphas=2, choose="one_standard_error").fit(

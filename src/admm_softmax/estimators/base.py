@@ -177,7 +177,10 @@ class SoftmaxClassifier(Exports, SparseCoefMixin, LinearClassifierMixin, BaseEst
             X = as_design(X, intercept=bool(self.fit_intercept))
         if not isinstance(X, Design):
             refuse_masked(X, "X")
-            return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=reset)
+            try:
+                return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=reset)
+            except (TypeError, OverflowError) as error:
+                raise TypeError(f"X, of type {type(X).__name__}: {error}") from error
         if X.intercept != bool(self.fit_intercept):
             raise ValueError(
                 f"X is a design with intercept={X.intercept}, but fit_intercept is "

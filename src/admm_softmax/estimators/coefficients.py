@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from admm_softmax._arrays import Array
+from admm_softmax._validation import as_numbers
 
 
 def dense(coef: Any) -> Any:
@@ -47,7 +48,7 @@ def as_W(
     if isinstance(given, tuple) or pair:
         if len(given) != 2:
             raise ValueError(f"{name} must be (coef, intercept), got {len(given)} entries")
-        coef, intercept = (_numbers(part, name) for part in given)
+        coef, intercept = (as_numbers(part, name) for part in given)
         vectors = len(coef) if coef.ndim == 2 else -1
         if coef.shape not in _coef_shapes(d, K) or intercept.shape not in ((), (vectors,)):
             raise ValueError(
@@ -57,7 +58,7 @@ def as_W(
         if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
             raise ValueError(f"{name} must be finite, got NaN or infinity")
         return from_coef(coef, intercept, K, fit_intercept)
-    W = _numbers(given, name)
+    W = as_numbers(given, name)
     if not np.isfinite(W).all():
         raise ValueError(f"{name} must be finite, got NaN or infinity")
     if W.shape in _coef_shapes(d, K):
@@ -68,15 +69,6 @@ def as_W(
         return W
     allowed = [*_coef_shapes(d, K), (d, K), *([(d + 1, K)] if fit_intercept else [])]
     raise ValueError(f"{name} must have one of the shapes {allowed}, got {W.shape}")
-
-
-def _numbers(given: Any, name: str) -> Array:
-    """A user's coefficients as float64."""
-    try:
-        numbers: Array = np.asarray(given, dtype=np.float64)
-        return numbers
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must hold real numbers: {error}") from error
 
 
 def _coef_shapes(n_features: int, n_classes: int) -> list[tuple[int, int]]:

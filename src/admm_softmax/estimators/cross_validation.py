@@ -43,6 +43,7 @@ from admm_softmax.estimators.selection import (
     paths_identity,
     stacked_arrays,
 )
+from admm_softmax.estimators.sklearn_parameters import check_settings
 from admm_softmax.estimators.splits import fold_pairs
 from admm_softmax.estimators.validation_distance import distance
 from admm_softmax.path.alphas import Penalties, as_alphas, as_Cs, middle
@@ -178,6 +179,7 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
             With scikit-learn's metadata routing: what splitter and scorer ask for. Routing also
             decides whether scores are weighted.
         """
+        check_settings(self)
         if self.patience is not None:
             check_count("patience", self.patience, "at least 1 or None")
         with held_interrupt() as hold, use_threads(self.n_threads):
@@ -250,10 +252,7 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
 
     def _ratios(self, n_classes: int) -> list[tuple[float, float]]:
         """Values of l1_ratio to try: as they were given, and in W's units."""
-        if self.l1_ratios is None:
-            given = [0.0 if self.l1_ratio is None else self.l1_ratio]
-        else:
-            given = as_l1_ratios(self.l1_ratios)
+        given = as_l1_ratios(self.l1_ratios, self.l1_ratio)
         in_sklearn_units = self.Cs is not None
         return [(r, self._l1_ratio(r, n_classes, in_sklearn_units)) for r in given]
 

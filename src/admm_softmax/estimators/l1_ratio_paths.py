@@ -18,8 +18,10 @@ from admm_softmax.progress import Bar
 from admm_softmax.solvers import Result, Status
 
 
-def as_l1_ratios(given: Any) -> list[float]:
-    """The values of l1_ratio to try, as they were given."""
+def as_l1_ratios(given: Any, only: Any) -> list[Any]:
+    """The values of l1_ratio to try, as they were given; `only` one where there is no list."""
+    if given is None:
+        return [0.0 if only is None else only]
     if np.ndim(given) != 1 or isinstance(given, str):
         raise TypeError(f"l1_ratios must be a list of numbers from 0 to 1, got {given!r}")
     if not len(given):

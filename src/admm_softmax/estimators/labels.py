@@ -90,7 +90,9 @@ def most_probable(y: Any) -> Any:
     soft = _soft(y, _num_samples(y), "y", "X")
     if soft is not None:
         return soft.argmax(axis=1)
-    return y if hasattr(y, "iloc") else as_array(y, "y")
+    array = as_array(y, "y")
+    _refuse_missing(array.ravel(), "y")
+    return y if hasattr(y, "iloc") else array
 
 
 def as_array(y: Any, name: str) -> Any:
@@ -112,15 +114,20 @@ def _hard(y: Any, n_rows: int, name: str, rows: str) -> Any:
         raise ValueError(f"{name} has {len(y)} entries for {n_rows} rows of {rows}")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(f"Input {name} contains NaN or infinity")
-    if y.dtype.kind == "O":
-        missing = [i for i, label in enumerate(y) if _is_missing(label)]
-        if missing:
-            raise ValueError(
-                f"{name} must have a label in every row, got {y[missing[0]]!r} in row "
-                f"{missing[0]} ({len(missing)} in all)"
-            )
+    _refuse_missing(y, name)
     check_classification_targets(y)
     return y
+
+
+def _refuse_missing(y: Any, name: str) -> None:
+    if y.dtype.kind != "O":
+        return
+    missing = [i for i, label in enumerate(y) if _is_missing(label)]
+    if missing:
+        raise ValueError(
+            f"{name} must have a label in every row, got {y[missing[0]]!r} in row "
+            f"{missing[0]} ({len(missing)} in all)"
+        )
 
 
 def _is_missing(label: Any) -> bool:

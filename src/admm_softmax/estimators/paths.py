@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from admm_softmax._arrays import Array
-from admm_softmax._checks import check_count
+from admm_softmax._checks import check_choice, check_count
 from admm_softmax._interrupts import held_interrupt
 from admm_softmax._parallel import use_threads
 from admm_softmax.estimators.base import SoftmaxClassifier, warn_about_many
@@ -102,8 +102,7 @@ _SETTINGS = sorted(field.name for field in fields(SoftmaxClassifier))
 
 
 def _check_choice(monitor: str, patience: int | None, X_val: Any) -> None:
-    if monitor not in ("loss", "accuracy"):
-        raise ValueError(f"monitor must be 'loss' or 'accuracy', got {monitor!r}")
+    check_choice("monitor", monitor, ("loss", "accuracy"))
     if patience is not None:
         check_count("patience", patience, "at least 1 or None")
         if X_val is None:

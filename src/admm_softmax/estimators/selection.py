@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from admm_softmax._arrays import Array
+from admm_softmax._checks import check_choice
 from admm_softmax.design import Design
 from admm_softmax.estimators.base import penalty_and_C
 from admm_softmax.estimators.coefficients import to_coef
@@ -54,8 +55,7 @@ class Arrays(NamedTuple):
 
 def check_rule(choose: str, n_folds: int) -> None:
     """Raise unless the rule is known, and there are folds for a standard error."""
-    if choose not in RULES:
-        raise ValueError(f"choose must be one of {RULES}, got {choose!r}")
+    check_choice("choose", choose, RULES)
     if choose == "one_standard_error" and n_folds < 2:
         raise ValueError(f"choose='one_standard_error' needs at least two folds, got {n_folds}")
 

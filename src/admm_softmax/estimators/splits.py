@@ -24,13 +24,8 @@ def fold_pairs(
     """Rows to fit and rows to hold out, for every fold; `routed` is for the splitter."""
     if not getattr(X, "is_remote", False):
         labels = most_probable(y)
-        try:
-            splitter = check_cv(None if isinstance(cv, bytes) else cv, labels, classifier=True)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{CV_RULE}, got {cv!r}") from error
-        if isinstance(cv, bytes):
-            raise ValueError(f"{CV_RULE}, got {cv!r}")
-        return _checked(list(splitter.split(_places(X), labels, **routed)))
+        splitter = check_cv(_as_cv(cv), labels, classifier=True)
+        return list(splitter.split(_places(X), labels, **routed))
     if cv is None or isinstance(cv, numbers.Integral):
         n_folds = check_count("cv", 5 if cv is None else cv, "at least 2")
         placed = targets.labels
@@ -45,10 +40,17 @@ def fold_pairs(
         ) from error
 
 
-def _checked(folds: list[Any]) -> list[tuple[Any, Any]]:
-    """Folds that are pairs, and at least one."""
+def _as_cv(cv: Any) -> Any:
+    """A number of folds, None or a splitter as it is; pairs as a list, at least one."""
+    whole = cv is None or isinstance(cv, numbers.Integral)
+    if whole or (hasattr(cv, "split") and not isinstance(cv, str | bytes)):
+        return cv
+    try:
+        folds = list(cv)
+    except TypeError as error:
+        raise ValueError(f"{CV_RULE}, got {cv!r}") from error
     if not folds:
-        raise ValueError("cv must give at least one fold, got none")
+        raise ValueError(f"{CV_RULE}, of which there must be one at least, got {cv!r}")
     for fold in folds:
         pair = isinstance(fold, tuple | list | np.ndarray) and len(fold) == 2
         if not pair or not all(np.ndim(rows) == 1 for rows in fold):

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from admm_softmax._arrays import Array
-from admm_softmax._checks import check_count, check_real
+from admm_softmax._checks import check_choice, check_count, check_real
 from admm_softmax._interrupts import Hold, check_interrupt, held_interrupt
 from admm_softmax._parallel import blas_threads, use_threads
 from admm_softmax._reprs import as_html, as_text
@@ -312,7 +312,5 @@ def _check_settings(
     check_real("tol", tol, "a number ≥ 0", above=0.0, closed=True)
     if time_limit is not None:
         check_real("time_limit", time_limit, "positive or None", above=0.0)
-    if keep not in ("best", "last"):
-        raise ValueError(f"keep must be 'best' or 'last', got {keep!r}")
-    if monitor not in ("loss", "accuracy"):
-        raise ValueError(f"monitor must be 'loss' or 'accuracy', got {monitor!r}")
+    check_choice("keep", keep, ("best", "last"))
+    check_choice("monitor", monitor, ("loss", "accuracy"))
