@@ -294,6 +294,19 @@ def test_a_start_is_looked_at_on_the_last_working_set_alone(share, few_enter):
     np.testing.assert_array_equal(warm.W != 0, cold.W != 0)
 
 
+def test_under_the_same_penalty_and_in_a_chain_a_fit_begins_at_its_start(few_enter):
+    X, y = sparse_model()
+    problem = Problem.of(X, y, 0.05, penalty=penalties.Lasso())
+    first = run(problem, ProximalLBFGS(), tol=1e-5)
+    start = next(ProximalLBFGS().iterates(problem, 1.1 * first.W))
+    np.testing.assert_allclose(start.W, 1.1 * first.W)
+    chain = ADMM().then(ProximalLBFGS(), after=3)
+    weaker = run(problem.with_alpha(0.04), chain, W0=first.W, tol=1e-4)
+    objective, again = weaker.history["objective"], np.diff(weaker.history["iteration"]) == 0
+    assert again.sum() == 1
+    assert objective[1:][again] == pytest.approx(objective[:-1][again], rel=1e-9)
+
+
 def test_the_bound_on_a_rows_block_of_the_metric_is_near_its_largest_eigenvalue():
     rng = np.random.default_rng(0)
     base = np.append(rng.uniform(0.5, 1.0, 20), 0.0)  # a constant feature has no curvature

@@ -43,8 +43,8 @@ class ProximalLBFGS(Chainable):
 
     Where few features matter, the steps are taken on a *working set* of them, copied out of X;
     a pass over all features then checks that no other should enter, and yields the iterate. A fit
-    that follows another on the same rows and has its working set looks at W0 on that set alone;
-    its first iterate is where the other has ended, which costs no pass.
+    that follows one under another penalty on the same rows looks at W0 on the other's working set
+    alone; its first iterate is where the other has ended, which costs no pass.
 
     memory : pairs (s, y) kept.
     tol : the accuracy to which the working set of an earlier fit is solved before all features
