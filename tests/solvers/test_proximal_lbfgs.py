@@ -312,7 +312,7 @@ class Stretched(Chainable):
     """A solver whose steps lengthen W."""
 
     def iterates(self, problem, W0):
-        for stretch in (1.0, 1.1):
+        for stretch in (1.0, 1.2):
             yield measured_at(problem.at(stretch * W0))
 
 
