@@ -349,3 +349,23 @@ def test_small_passes_run_compiled_as_compiled_code_is_loaded_anyway():
     plain = problem.at(found.W)
     assert seen == [False]
     assert plain.objective == pytest.approx(found.iterate.objective, rel=1e-12)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("centred", [True, False])
+def test_the_descent_knows_the_gram_matrix_times_its_step(dense, centred):
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.standard_normal((40, 6)) + 1, np.ones(40)])
+    G = np.asfortranarray(X.T @ X / 40)
+    means = np.append(G[-1, :-1], 0.0) if centred else None
+    gram = Gram.of(G, centred) if dense else Gram.of_diagonal(np.diag(G).copy(), means)
+    if dense and centred:
+        centre = X - means
+        np.testing.assert_allclose(gram.matrix, centre.T @ centre / 40, atol=1e-12)
+    model = Model(gram, 0.1, 0.1 * rng.random(7), ())
+    V, g, change = rng.standard_normal((3, 7, 3))
+    for blocks in (Blocks(l1=np.full(7, 0.1)), Blocks(np.zeros(7), np.full(7, 0.1), np.arange(7))):
+        step = model.minimise(V, g, blocks, 1e-3) - V
+        change = step + 0.1 * change
+        known = Pair.between(gram, step, change, model.product)
+        assert_close(known.Gs, Pair.between(gram, step, change).Gs, 1e-9)
