@@ -9,9 +9,9 @@ shape says, and is timed until its objective is within 1e-4 of the best found, r
 scratch. How many iterations that takes is found before, untimed, by the part `count`: saga (the
 only solver of scikit-learn that takes ‖W‖₁ and several classes) and cyanure run with a doubling
 number of iterations, then the last interval is halved down to a twentieth; ours run with a falling
-tolerance. A peer whose next run would be longer than --limit seconds is stopped, and its gap then is
-quoted. Every peer is warmed up and has the better of one and all BLAS threads; ours runs before,
-between and after them, and times are medians of three runs where they are short.
+tolerance. A peer whose next run would take longer than `--limit` seconds is stopped, and its gap
+then is quoted. Every peer is warmed up and has the better of one and all BLAS threads; ours runs
+before, between and after them, and times are medians of three runs where they are short.
 
 *Paths.* 100 penalties as `softmax_path(X, y, 100)` chooses them, beside one fit at the smallest.
 adelie fits the same penalties of the group lasso. skglm fits K lassos of one class against the
