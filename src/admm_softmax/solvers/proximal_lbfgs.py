@@ -23,8 +23,8 @@ from admm_softmax.solvers.line_search import C1, Plateau, relative_noise
 from admm_softmax.solvers.quadratic_model import Model, Pair
 from admm_softmax.solvers.working_set import LastPairs, LastPass, WorkingSet, choose
 
-#: The model is minimised until its optimality is this part of the problem's. With 0.1 as many passes
-#: are needed and twice the sweeps (digits and MNIST pixels).
+#: The model is minimised until its optimality is this part of the problem's. With 0.1 as many
+#: passes are needed, and twice the sweeps (digits, MNIST pixels).
 INEXACT = 0.3
 #: On a working set: steps before all features are looked at, and the fall of the optimality
 #: that ends them earlier.
