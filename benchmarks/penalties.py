@@ -9,9 +9,9 @@ shape says, and is timed until its objective is within 1e-4 of the best found, r
 scratch. How many iterations that takes is found before, untimed, by the part `count`: saga (the
 only solver of scikit-learn that takes ‖W‖₁ and several classes) and cyanure run with a doubling
 number of iterations, then the last interval is halved down to a twentieth; ours run with a falling
-tolerance. A peer whose next run would be longer than LIMIT seconds is stopped, and its gap then is
-quoted. Every peer is warmed up and has the better of one and all BLAS threads; ours runs before,
-between and after them, and times are medians of three runs where they are short.
+tolerance. A peer whose next run would take longer than `--limit` seconds is stopped, and its gap
+then is quoted. Every peer is warmed up and has the better of one and all BLAS threads; ours runs
+before, between and after them, and times are medians of three runs where they are short.
 
 *Paths.* 100 penalties as `softmax_path(X, y, 100)` chooses them, beside one fit at the smallest.
 adelie fits the same penalties of the group lasso. skglm fits K lassos of one class against the
@@ -43,7 +43,8 @@ from admm_softmax import Problem, SoftmaxRegression, datasets, penalties, softma
 from admm_softmax.path.largest_alpha import largest_alpha
 
 GAP = 1e-4
-#: The longest run of a peer, in seconds of CPU where they are counted; and of adelie's paths.
+#: The longest run of a peer, in seconds of CPU where iterations are counted; and of adelie's
+#: paths.
 LIMIT, PATH_LIMIT = 60.0, 100.0
 #: Runs up to so many seconds are repeated twice.
 SHORT = 5.0
@@ -131,10 +132,10 @@ def quietly(fit, *args):
         return fit(*args)
 
 
-def find_count(gap_of):
+def find_count(gap_of, limit):
     """The smallest number of iterations that is good enough, to a twentieth.
 
-    Or the last that was within LIMIT, where none was; then False comes with it.
+    Or the last that was within the limit, where none was; then False comes with it.
     """
     count = 4
     while True:
@@ -144,7 +145,7 @@ def find_count(gap_of):
         print(f"    {count}: {seconds:.2f} s of CPU, gap {gap:.1e}", flush=True)
         if gap <= GAP:
             break
-        if 2 * seconds > LIMIT:
+        if 2 * seconds > limit:
             return count, False
         count *= 2
     low, high = count // 2, count
@@ -173,7 +174,7 @@ def values(X, y, alpha):
     )
 
 
-def counts(X, y, alpha):
+def counts(X, y, alpha, limit):
     """How far everyone must go; the best objective; and what memory ours needed besides X."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     exact = SoftmaxRegression(alpha=alpha, l1_ratio=1.0, tol=1e-6, max_iter=2000).fit(X, y)
@@ -186,7 +187,7 @@ def counts(X, y, alpha):
     for name, peer in PEERS.items():
         print(f"  {name}", flush=True)
         found[name] = find_count(
-            lambda n, fit=peer: value(*quietly(fit, X, y, alpha, n)) / goal - 1
+            lambda n, fit=peer: value(*quietly(fit, X, y, alpha, n)) / goal - 1, limit
         )
     return found
 
@@ -249,14 +250,14 @@ def elsewhere(python, X, y, **given):
     return {key: value for line in lines for key, value in line.items()}
 
 
-def measure(name, parts, peers, known):
+def measure(name, parts, peers, known, limit):
     """Yield what is found out about a shape, part by part."""
     make, share = DATA[name]
     X, y = make()
     size = f"{X.shape[0]:,} × {X.shape[1]:,}, K = {y.max() + 1}"
     alpha = share * largest_alpha(Problem.of(X, y, 1.0, penalty=penalties.Lasso()))
     if "count" in parts:
-        known = known | {"size": size, "count": counts(X, y, alpha)}
+        known = known | {"size": size, "count": counts(X, y, alpha, limit)}
         yield known
     if "fit" in parts:
         found = one_fit(X, y, alpha, known["count"])
@@ -323,6 +324,7 @@ def main():
     parser.add_argument("--parts", nargs="*", default=["count", "fit", "lasso", "groups"])
     parser.add_argument("--fitted-by", nargs="*", default=list(PEERS), help="peers of one fit")
     parser.add_argument("--peers", help="the Python of an environment with adelie and skglm")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds of a peer's run")
     parser.add_argument("--print", action="store_true", help="only write the tables")
     parser.add_argument("--points", type=Path, default=RESULTS / "penalties.json")
     given = parser.parse_args()
@@ -331,7 +333,7 @@ def main():
     points = json.loads(given.points.read_text()) if given.points.exists() else {}
     for name in () if given.print else given.shapes:
         print(name, flush=True)
-        for found in measure(name, given.parts, given.peers, points.get(name, {})):
+        for found in measure(name, given.parts, given.peers, points.get(name, {}), given.limit):
             points[name] = points.get(name, {}) | found
             given.points.write_text(json.dumps(points, indent=1))
     words = "seconds until the objective is within 1e-4 of the best, and for paths of 100 penalties"

@@ -27,7 +27,10 @@ MIXED = (
 @parametrize_with_checks(
     [
         SoftmaxRegression(alpha=0.05, l1_ratio=0.5, standardize=True),
+        SoftmaxRegression(C=1.0, l1_ratio=1.0),
         SoftmaxRegression(alpha=0.05, penalty=penalties.GroupLasso()),
+        SoftmaxRegression(alpha=0.05, penalty=penalties.Bounds()),
+        SoftmaxRegression(alpha=0.05, penalty=penalties.NuclearNorm()),
     ]
 )
 def test_scikit_learn_conventions(estimator, check):
@@ -238,11 +241,22 @@ def test_tikhonov_by_name_is_the_usual_penalty():
 
 
 @pytest.mark.parametrize(
-    "penalty", [penalties.Lasso(), penalties.GroupLasso(), penalties.NuclearNorm()]
+    "penalty",
+    [
+        penalties.Lasso(),
+        penalties.ElasticNet(0.5),
+        penalties.GroupLasso(),
+        penalties.SparseGroupLasso([0, 0, 1, 1]),
+        penalties.NuclearNorm(),
+        penalties.Bounds(),
+    ],
 )
-def test_every_iteration_has_a_certificate(penalty):
+@pytest.mark.parametrize("settings", [{}, {"fit_intercept": False}, {"standardize": True}])
+def test_every_iteration_has_a_certificate(penalty, settings):
     X, y, _ = data(3)
-    clf = SoftmaxRegression(alpha=0.05, penalty=penalty).fit(X, y)
+    clf = SoftmaxRegression(alpha=0.05, penalty=penalty, **settings).fit(X, y)
+    assert "gap" in clf.history_
+    assert "duality" not in clf.history_
     assert len(clf.history_["gap"]) == len(clf.history_["objective"]) > 2
     assert np.isfinite(clf.history_["gap"]).all()
     assert clf.history_["gap"][-1] < 0.05

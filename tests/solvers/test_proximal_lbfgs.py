@@ -10,6 +10,7 @@ from admm_softmax.design import PartitionedDesign, as_design
 from admm_softmax.kernels import coordinates
 from admm_softmax.penalty import Blocks
 from admm_softmax.solvers import quadratic_model, working_set
+from admm_softmax.solvers.base import Chainable, measured_at
 from admm_softmax.solvers.duality import leaves_intercept, lower_bound
 from admm_softmax.solvers.quadratic_model import BLOCK_POWER_STEPS, Gram, Model, Pair
 from admm_softmax.solvers.working_set import WorkingSet
@@ -294,6 +295,27 @@ def test_a_start_is_looked_at_on_the_last_working_set_alone(share, few_enter):
     np.testing.assert_array_equal(warm.W != 0, cold.W != 0)
 
 
+def test_under_the_same_penalty_and_in_a_chain_a_fit_begins_at_its_start(few_enter):
+    X, y = sparse_model()
+    problem = Problem.of(X, y, 0.05, penalty=penalties.Lasso())
+    first = run(problem, ProximalLBFGS(), tol=1e-5)
+    start = next(ProximalLBFGS().iterates(problem, 1.1 * first.W))
+    np.testing.assert_allclose(start.W, 1.1 * first.W)
+    chain = Stretched().then(ProximalLBFGS(), after=1)
+    weaker = run(problem.with_alpha(0.04), chain, W0=first.W, tol=1e-4)
+    objective, again = weaker.history["objective"], np.diff(weaker.history["iteration"]) == 0
+    assert again.sum() == 1
+    assert objective[1:][again] == pytest.approx(objective[:-1][again], rel=1e-9)
+
+
+class Stretched(Chainable):
+    """A solver whose steps lengthen W."""
+
+    def iterates(self, problem, W0):
+        for stretch in (1.0, 1.2):
+            yield measured_at(problem.at(stretch * W0))
+
+
 def test_the_bound_on_a_rows_block_of_the_metric_is_near_its_largest_eigenvalue():
     rng = np.random.default_rng(0)
     base = np.append(rng.uniform(0.5, 1.0, 20), 0.0)  # a constant feature has no curvature
@@ -327,3 +349,23 @@ def test_small_passes_run_compiled_as_compiled_code_is_loaded_anyway():
     plain = problem.at(found.W)
     assert seen == [False]
     assert plain.objective == pytest.approx(found.iterate.objective, rel=1e-12)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("centred", [True, False])
+def test_the_descent_knows_the_gram_matrix_times_its_step(dense, centred):
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.standard_normal((40, 6)) + 1, np.ones(40)])
+    G = np.asfortranarray(X.T @ X / 40)
+    means = np.append(G[-1, :-1], 0.0) if centred else None
+    gram = Gram.of(G, centred) if dense else Gram.of_diagonal(np.diag(G).copy(), means)
+    if dense and centred:
+        centre = X - means
+        np.testing.assert_allclose(gram.matrix, centre.T @ centre / 40, atol=1e-12)
+    model = Model(gram, 0.1, 0.1 * rng.random(7), ())
+    V, g, change = rng.standard_normal((3, 7, 3))
+    for blocks in (Blocks(l1=np.full(7, 0.1)), Blocks(np.zeros(7), np.full(7, 0.1), np.arange(7))):
+        step = model.minimise(V, g, blocks, 1e-3) - V
+        change = step + 0.1 * change
+        known = Pair.between(gram, step, change, model.product)
+        assert_close(known.Gs, Pair.between(gram, step, change).Gs, 1e-9)

@@ -115,6 +115,7 @@ class _Place:
         if not self.handed_over:
             self.handed_over, self.begun, self.inner = True, False, None
             self.rho = _rho_of(problem)
+            problem.prepared.last_pass.drop()  # the newest iterate is ahead of it
 
 
 class _Slowness:

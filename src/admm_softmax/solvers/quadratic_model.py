@@ -32,6 +32,8 @@ MOST_SWEEPS = 200
 #: Power iterations for the largest eigenvalue of a row's block of the metric. With 50 classes,
 #: computing all eigenvalues took nearly as long as the descent.
 BLOCK_POWER_STEPS = 8
+#: Rows of a Gram matrix that are centred at once, so that what is subtracted stays in the cache.
+CENTRED_AT_ONCE = 64
 #: Curvatures below this part of the largest are raised to it.
 LEAST_CURVATURE = 1e-8
 
@@ -52,12 +54,15 @@ class Gram:
     @classmethod
     def of(cls, G: Any, centred: bool) -> Gram:
         """From the Gram matrix of X̃, whose last column is constant if `centred`."""
-        G = np.array(G, dtype=np.float64, order="C")
+        # By columns or by rows is the same, as it is symmetric: a copy in its own order is faster.
+        G = np.array(G.T if G.flags.f_contiguous else G, dtype=np.float64, order="C")
         means = None
         if centred:
             means = G[-1].copy()
             means[-1] = 0.0
-            G[:-1, :-1] -= np.outer(means[:-1], means[:-1])
+            for first in range(0, len(G) - 1, CENTRED_AT_ONCE):
+                rows = slice(first, first + CENTRED_AT_ONCE)
+                G[rows] -= np.outer(means[rows], means)
             G[-1, :-1] = G[:-1, -1] = 0.0
         return cls(G, G.diagonal().copy(), means)
 
@@ -117,14 +122,25 @@ class Pair:
     Gs: Array
 
     @classmethod
-    def between(cls, gram: Gram, step: Array, change: Array) -> Pair | None:
-        """The pair of a step in W; None where rounding has spoilt it."""
+    def between(
+        cls, gram: Gram, step: Array, change: Array, product: Array | None = None
+    ) -> Pair | None:
+        """The pair of a step in W; None where rounding has spoilt it.
+
+        product : G s, if it is known but for its last row where features are centred: the model
+            shifts the intercepts afterwards, which have no part in the other rows
+        """
         s, y = gram.centred(step), gram.centred_gradient(change)
-        product = float(np.vdot(s, y))
-        if product <= 1e-14 * float(np.linalg.norm(s) * np.linalg.norm(y)):
+        slope = float(np.vdot(s, y))
+        if slope <= 1e-14 * float(np.linalg.norm(s) * np.linalg.norm(y)):
             return None
-        scale = 1.0 / np.sqrt(product)
-        return cls(*(np.ascontiguousarray(A.T) * scale for A in (s, y, gram.times(s))))
+        scale = 1.0 / np.sqrt(slope)
+        if product is None:
+            product = np.ascontiguousarray(gram.times(s).T)
+        elif gram.means is not None:
+            product[:, -1] = gram.diagonal[-1] * s[-1]
+        s, y = np.ascontiguousarray(s.T), np.ascontiguousarray(y.T)
+        return cls(s * scale, y * scale, product * scale)
 
 
 class Model:
@@ -134,7 +150,11 @@ class Model:
     curvature : κ, the mean curvature of the loss
     ridge : the diagonal of the smooth penalty's Hessian
     pairs : the last steps, oldest first
+
+    After `minimise`, `product` is G times its step, in centred coordinates (K × d).
     """
+
+    product: Array
 
     def __init__(self, gram: Gram, curvature: float, ridge: Array, pairs: Sequence[Pair]) -> None:
         self.gram, self.ridge, self.pairs = gram, ridge, pairs
@@ -146,7 +166,10 @@ class Model:
         start = np.array(self.gram.centred(V).T, order="C")
         slope = np.ascontiguousarray(self.gram.centred_gradient(gradient).T)
         descend = self._by_entries if blocks.group is None else self._by_groups
-        descend(start, slope, blocks, tol)
+        before, product = start.copy(), np.zeros(start.shape)
+        descend(start, slope, blocks, tol, product)
+        product -= self.ridge * (start - before)
+        self.product = np.divide(product, self.c, out=product)
         found = np.ascontiguousarray(start.T)
         if self.gram.means is not None:
             found[-1] -= self.gram.means @ found
@@ -175,7 +198,7 @@ class Model:
         Q = (N.reshape(-1, 2 * m) @ np.linalg.inv(middle)).reshape(N.shape)
         return N, Q, self.base - np.einsum("kji,kji->kj", N, Q)
 
-    def _by_entries(self, V: Array, slope: Array, blocks: Blocks, tol: float) -> None:
+    def _by_entries(self, V: Array, slope: Array, blocks: Blocks, tol: float, E: Array) -> None:
         from admm_softmax.kernels.compiled.coordinates import descend_entries  # noqa: PLC0415
 
         N, Q, curvature = self.corrections(V.shape)
@@ -185,10 +208,10 @@ class Model:
         )
         descend_entries(
             self.gram.matrix, self.c, _raised(curvature), self._own(), blocks.l1, lower, upper,
-            slope, N, Q, V, np.zeros(V.shape), np.zeros(N.shape[2]), MOST_SWEEPS, tol,
+            slope, N, Q, V, E, np.zeros(N.shape[2]), MOST_SWEEPS, tol,
         )  # fmt: skip
 
-    def _by_groups(self, V: Array, slope: Array, blocks: Blocks, tol: float) -> None:
+    def _by_groups(self, V: Array, slope: Array, blocks: Blocks, tol: float, E: Array) -> None:
         from admm_softmax.kernels.compiled.coordinates import descend_groups  # noqa: PLC0415
 
         assert blocks.l2 is not None
@@ -197,7 +220,7 @@ class Model:
         alive = np.logical_or.reduceat(np.any(V, axis=0)[members], starts[:-1])
         descend_groups(
             self.gram.matrix, self.c, self._group_curvatures(blocks, N, Q), self._own(),
-            blocks.l1, blocks.l2, members, starts, slope, N, Q, V, np.zeros(V.shape),
+            blocks.l1, blocks.l2, members, starts, slope, N, Q, V, E,
             np.zeros(N.shape[2]), MOST_SWEEPS, tol,
             np.zeros((int(np.diff(starts).max()), len(V))), alive,
         )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from admm_softmax._arrays import Array
 from admm_softmax.design import Design, Rows
 from admm_softmax.kernels import rows
-from admm_softmax.penalty import Blocks, Tikhonov
+from admm_softmax.penalty import Blocks, Penalty, Tikhonov
 from admm_softmax.problem import Point, Problem
 from admm_softmax.solvers.costs import SAMPLED_ROWS
 from admm_softmax.solvers.duality import leaves_intercept
@@ -85,18 +85,23 @@ class WorkingSet:
 class LastPass:
     """The last pass over all features.
 
-    No penalty is in it, so that the next fit to the same rows, under another penalty, can begin
-    where the last has ended without a pass.
+    No penalty is in its figures, so that the next fit to the same rows, under another penalty, can
+    begin where the last has ended without a pass.
+
+    penalty : that of the fit that made it
     """
 
     W: Array
     fold: Any
+    penalty: Penalty
 
     @classmethod
     def kept(cls, problem: Problem) -> Point | None:
-        """Where the last fit to the same rows has ended, under this problem's penalty. No read."""
+        """Where the last fit under another penalty has ended, under this problem's. No read."""
         kept = problem.prepared.last_pass.last()
-        return None if kept is None else problem.point(kept.W, kept.fold)
+        if kept is None or kept.penalty is problem.penalty:
+            return None
+        return problem.point(kept.W, kept.fold)
 
     @classmethod
     def at(cls, problem: Problem, W: Array) -> Point:
@@ -104,7 +109,7 @@ class LastPass:
         kept = problem.prepared.last_pass.last()
         if kept is None or not np.array_equal(kept.W, W):
             handles: tuple[Rows, ...] = (problem.labels, problem.weights)
-            kept = cls(W, problem.design.fold(W, rows.gradient, handles))
+            kept = cls(W, problem.design.fold(W, rows.gradient, handles), problem.penalty)
             problem.prepared.last_pass.keep(kept)
         return problem.point(W, kept.fold)
 
