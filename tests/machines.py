@@ -41,6 +41,10 @@ ON_A_CPU = [
 AVX = "AVX AVX2 FMA3 F16C AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
 
 
+#: Without it Numba adds this CPU's own features to the name of another, and nothing is played.
+NO_FEATURES = {"NUMBA_CPU_FEATURES": ""}
+
+
 @dataclass(frozen=True)
 class Cpu:
     """A CPU to play on this one: what it needs, and what makes libraries believe in it."""
@@ -52,14 +56,14 @@ class Cpu:
 
 CPUS = (
     Cpu("haswell", frozenset({"avx2", "fma"}), {
-        "OPENBLAS_CORETYPE": "Haswell", "NUMBA_CPU_NAME": "haswell",
+        "OPENBLAS_CORETYPE": "Haswell", "NUMBA_CPU_NAME": "haswell", **NO_FEATURES,
     }),
     Cpu("sse", frozenset(), {
-        "OPENBLAS_CORETYPE": "Nehalem", "NUMBA_CPU_NAME": "nehalem",
+        "OPENBLAS_CORETYPE": "Nehalem", "NUMBA_CPU_NAME": "nehalem", **NO_FEATURES,
         "NPY_DISABLE_CPU_FEATURES": AVX,
     }),
     Cpu("skylakex", frozenset({"avx512f", "avx512bw", "avx512vl"}), {
-        "OPENBLAS_CORETYPE": "SkylakeX", "NUMBA_CPU_NAME": "skylake-avx512",
+        "OPENBLAS_CORETYPE": "SkylakeX", "NUMBA_CPU_NAME": "skylake-avx512", **NO_FEATURES,
     }),
     Cpu("one-thread", frozenset(), {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}),
 )  # fmt: skip
