@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, get_ident
 
 import numpy as np
 import pytest
@@ -73,6 +73,33 @@ def test_an_error_in_a_block_is_passed_on():
     with pytest.raises(ArithmeticError, match="block 0"):
         ordered_map(fail, [0, 1], 2)
     assert ordered_map(abs, [-1, -2], 2) == [1, 2]
+
+
+def test_the_error_of_the_first_block_is_the_one_passed_on():
+    def fail(i):
+        if i > 2:
+            raise ArithmeticError(f"block {i}")
+        return i
+
+    with pytest.raises(ArithmeticError, match="block 3"):
+        ordered_map(fail, list(range(20)), 4)
+
+
+def test_the_caller_works_as_well():
+    both = Barrier(2, timeout=PATIENCE)
+
+    def meet(_):
+        both.wait()  # until another thread works on another item
+        return get_ident()
+
+    assert get_ident() in ordered_map(meet, [0, 1], 2)
+
+
+def test_a_map_within_a_map_ends():
+    def inside(i):
+        return sum(ordered_map(lambda j: i * j, list(range(5)), 2))
+
+    assert ordered_map(inside, list(range(8)), 2) == [10 * i for i in range(8)]
 
 
 # ---- how many threads ----

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -177,8 +178,51 @@ def ordered_map(
         if len(items) > 1:
             n_threads = thread_count() if n_threads is None else n_threads
             if n_threads > 1:
-                return list(_pool(n_threads).map(function, items))
+                return _Shared(function, items).run(min(n_threads, len(items)))
         return [function(item) for item in items]
+
+
+class _Shared(Generic[T, R]):
+    """Items that several threads work off, the caller one of them.
+
+    A future for every item, with the caller waiting for them, takes longer than the items of a
+    small pass: over 10,000 sparse rows of 30 entries, with 20 classes, one thread alone was faster.
+    """
+
+    def __init__(self, function: Callable[[T], R], items: Sequence[T]) -> None:
+        self.function, self.items = function, items
+        self.results: list[Any] = [None] * len(items)
+        #: The items that no thread has taken. To take one is atomic.
+        self.left = deque(range(len(items)))
+        #: The first error by the order of the items, and its item.
+        self.errors: dict[int, BaseException] = {}
+
+    def run(self, n_threads: int) -> list[R]:
+        """The results, in order; or the error of the first item that has one."""
+        pool = _pool(n_threads)
+        helpers = [pool.submit(self._work) for _ in range(n_threads - 1)]
+        self._work()
+        for helper in helpers:
+            # One that has not begun finds nothing left to do; waiting for it could take for ever
+            # where all threads of the pool wait so.
+            if not helper.cancel():
+                helper.result()
+        if self.errors:
+            raise self.errors[min(self.errors)]
+        return self.results
+
+    def _work(self) -> None:
+        while True:
+            try:
+                number = self.left.popleft()
+            except IndexError:
+                return
+            try:
+                self.results[number] = self.function(self.items[number])
+            except BaseException as error:  # the caller raises it again
+                self.errors[number] = error
+                self.left.clear()
+                return
 
 
 @lru_cache(maxsize=4)

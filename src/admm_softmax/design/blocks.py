@@ -193,6 +193,16 @@ class RowBlockDesign(Design):
                 panel[:, -1] = root[:, 0]
             yield panel
 
+    def as_matrix(self) -> Array:
+        """X̃ as one dense float64 array, copied from rows that are in memory."""
+        if not self.is_in_memory:
+            return super().as_matrix()
+        self._reads.add(1)
+        X, d = np.empty((self.n_rows, self.n_features)), self.shape[1]
+        X[:, :d] = dense(self.block(slice(0, self.n_rows)))
+        X[:, d:] = 1.0
+        return X
+
     # ---- rows ----
 
     def _placed(self, array: Any) -> Rows:

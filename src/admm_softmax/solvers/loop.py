@@ -162,7 +162,7 @@ def run(
         status = Status.INTERRUPTED if hold.take() else status  # pressed since the last look
         progress.finish(status, list(standing.history)[-1])
     kept, n_iter = int(best.record["iteration"]), standing.newest.n_iter
-    W, record = best.iterate.W, best.record
+    W, record = np.asarray(best.iterate.W, np.float64), best.record
     standing.history.tol, standing.history.kept_iteration = float(tol), kept
     return Result(W, best.iterate, kept, n_iter, status, standing.history, record)
 
