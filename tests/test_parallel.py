@@ -7,6 +7,7 @@ from threading import Barrier, get_ident
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from threadpoolctl import threadpool_info
 
 from admm_softmax import (
@@ -21,6 +22,7 @@ from admm_softmax import (
     run,
 )
 from admm_softmax._parallel import (
+    WORTH_THREADS,
     blas_threads,
     cpu_count,
     ordered_map,
@@ -93,6 +95,20 @@ def test_the_caller_works_as_well():
         return get_ident()
 
     assert get_ident() in ordered_map(meet, [0, 1], 2)
+
+
+def test_few_operations_stay_on_the_thread_of_the_caller():
+    items = list(range(8))
+    with use_threads(4):
+        few = ordered_map(lambda _: get_ident(), items, operations=WORTH_THREADS / 2)
+    assert {*few} == {get_ident()}
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_small_passes_are_not_worth_threads(form):
+    X, y = make(3000, 20, 3)
+    problem = Problem.of(form(X), y, 1e-3)
+    assert problem.design._operations(np.zeros(problem.shape)) < WORTH_THREADS
 
 
 def test_a_map_within_a_map_ends():

@@ -77,6 +77,12 @@ def thread_count() -> int:
 WORTH_BLAS_THREADS = 5e7
 
 
+#: Multiplications of a pass, products and row kernel together, below which it stays on the thread
+#: that asks for it. One thread takes about 4 ms for so many. Others must be woken for every pass,
+#: and where another process keeps a core busy, the pass waits for the one that shares that core.
+WORTH_THREADS = 1e8
+
+
 @contextmanager
 def blas_threads(n_threads: int | None = None, *, operations: float = np.inf) -> Iterator[None]:
     """Limit BLAS to `n_threads` within the block; the innermost block decides.
@@ -165,18 +171,24 @@ def _blas() -> list[Any]:
 
 
 def ordered_map(
-    function: Callable[[T], R], items: Sequence[T], n_threads: int | None = None
+    function: Callable[[T], R],
+    items: Sequence[T],
+    n_threads: int | None = None,
+    *,
+    operations: float = np.inf,
 ) -> list[R]:
     """Map over items in the pool and return results in order, BLAS single-threaded.
 
-    None takes the number of threads of the run. The order of the results, and so of
+    None takes the number of threads of the run, or one where all items together have few
+    `operations`. The order of the results, and so of
     every sum over them, does not depend on it: the same input gives the same bits. Ctrl-C acts
     before, not in between.
     """
     check_interrupt()
     with blas_threads(1):
         if len(items) > 1:
-            n_threads = thread_count() if n_threads is None else n_threads
+            if n_threads is None:
+                n_threads = thread_count() if operations >= WORTH_THREADS else 1
             if n_threads > 1:
                 return _Shared(function, items).run(min(n_threads, len(items)))
         return [function(item) for item in items]

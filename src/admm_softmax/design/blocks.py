@@ -31,6 +31,8 @@ GROUP_BYTES = 64 << 20
 #: group has at least so many rows, of which the products take fifty times as long.
 LARGE_SUM = 256 << 10
 LARGE_SUM_ROWS = 1024
+#: What a row kernel costs per score, in multiplications of a product: an exponential and others.
+ROW_KERNEL = 60
 #: Rows of weight zero stay in a product if more than this share of the rows has weight.
 KEPT_ABOVE = 0.95
 #: Bytes that a dense panel of rows may occupy.
@@ -89,7 +91,8 @@ class RowBlockDesign(Design):
         W = np.concatenate([r.W for r in requests], axis=1) if len(requests) > 1 else requests[0].W
         groups = self._groups(W)
         worker = self._worker(requests, W, len(groups), compiled)
-        sums = reduce(np.add, ordered_map(worker.run, list(enumerate(groups))))
+        numbered = list(enumerate(groups))
+        sums = reduce(np.add, ordered_map(worker.run, numbered, operations=self._operations(W)))
         product = worker.product()
         products = [product] if len(requests) == 1 else np.split(product, len(requests), axis=1)
         folds = []
@@ -101,6 +104,10 @@ class RowBlockDesign(Design):
     def _worker(self, requests: list[Request], W: Array, n_groups: int, compiled: bool) -> Worker:
         """The worker that folds the groups of one pass; here by BLAS, block by block."""
         return BlasWorker(self, requests, W, n_groups, compiled)
+
+    def _operations(self, W: Array) -> float:
+        """Multiplications in one pass: two for each entry of X, ROW_KERNEL for each score."""
+        return float((2 * self.entries + ROW_KERNEL * self.n_rows) * W.shape[1])
 
     def use_buffers(self, buffers: dict[tuple[int, ...], Any]) -> None:
         """Work in what passes over other rows of the same width have left; here none is kept."""
