@@ -185,6 +185,7 @@ def test_passes_and_factorisations_ask_for_the_threads_of_the_run(monkeypatch):
     monkeypatch.setattr(_parallel, "_pool", pool)
     monkeypatch.setattr(_parallel._limit, "enter", enter)
     monkeypatch.setattr(_parallel, "WORTH_BLAS_THREADS", 0.0)
+    monkeypatch.setattr(_parallel, "WORTH_THREADS", 0.0)
     run(Problem.of(X, labels, 0.1), ADMM(rho=0.1), tol=0.0, max_iter=2, n_threads=3)
     assert set(pools) == {3}  # passes
     assert set(limits) == {1, 3}  # around passes, and in the Gram matrix and its factor
