@@ -4,6 +4,8 @@ import signal
 
 import pytest
 
+from admm_softmax import _parallel
+
 
 @pytest.fixture
 def ctrl_c():
@@ -11,3 +13,9 @@ def ctrl_c():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def threads_at_any_size(monkeypatch):
+    """Small passes go to the threads as well, which they are not worth."""
+    monkeypatch.setattr(_parallel, "WORTH_THREADS", 0.0)

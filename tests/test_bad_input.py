@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.multiclass import check_classification_targets
 
 from admm_softmax import ADMM, Problem, SoftmaxRegression, SoftmaxRegressionCV, softmax_path
 from admm_softmax._parallel import _blas, blas_threads
@@ -195,3 +196,14 @@ def test_a_child_forked_within_a_limit_has_all_threads():
         child.join()
     assert before
     assert found == outside
+
+
+def test_as_many_classes_as_rows_are_warned_of_as_in_scikit_learn():
+    rows, y = np.linspace(0.0, 1.0, 30)[:, None], np.arange(30)
+    found = []
+    for check in (check_classification_targets, partial(SoftmaxRegression().fit, rows)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            check(y)
+        found.append([str(w.message) for w in caught if "unique classes" in str(w.message)])
+    assert found[0] == found[1]

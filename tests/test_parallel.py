@@ -3,10 +3,11 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, get_ident
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from threadpoolctl import threadpool_info
 
 from admm_softmax import (
@@ -21,6 +22,7 @@ from admm_softmax import (
     run,
 )
 from admm_softmax._parallel import (
+    WORTH_THREADS,
     blas_threads,
     cpu_count,
     ordered_map,
@@ -73,6 +75,47 @@ def test_an_error_in_a_block_is_passed_on():
     with pytest.raises(ArithmeticError, match="block 0"):
         ordered_map(fail, [0, 1], 2)
     assert ordered_map(abs, [-1, -2], 2) == [1, 2]
+
+
+def test_the_error_of_the_first_block_is_the_one_passed_on():
+    def fail(i):
+        if i > 2:
+            raise ArithmeticError(f"block {i}")
+        return i
+
+    with pytest.raises(ArithmeticError, match="block 3"):
+        ordered_map(fail, list(range(20)), 4)
+
+
+def test_the_caller_works_as_well():
+    both = Barrier(2, timeout=PATIENCE)
+
+    def meet(_):
+        both.wait()  # until another thread works on another item
+        return get_ident()
+
+    assert get_ident() in ordered_map(meet, [0, 1], 2)
+
+
+def test_few_operations_stay_on_the_thread_of_the_caller():
+    items = list(range(8))
+    with use_threads(4):
+        few = ordered_map(lambda _: get_ident(), items, operations=WORTH_THREADS / 2)
+    assert {*few} == {get_ident()}
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_small_passes_are_not_worth_threads(form):
+    X, y = make(3000, 20, 3)
+    problem = Problem.of(form(X), y, 1e-3)
+    assert problem.design._operations(np.zeros(problem.shape)) < WORTH_THREADS
+
+
+def test_a_map_within_a_map_ends():
+    def inside(i):
+        return sum(ordered_map(lambda j: i * j, list(range(5)), 2))
+
+    assert ordered_map(inside, list(range(8)), 2) == [10 * i for i in range(8)]
 
 
 # ---- how many threads ----
@@ -142,6 +185,7 @@ def test_passes_and_factorisations_ask_for_the_threads_of_the_run(monkeypatch):
     monkeypatch.setattr(_parallel, "_pool", pool)
     monkeypatch.setattr(_parallel._limit, "enter", enter)
     monkeypatch.setattr(_parallel, "WORTH_BLAS_THREADS", 0.0)
+    monkeypatch.setattr(_parallel, "WORTH_THREADS", 0.0)
     run(Problem.of(X, labels, 0.1), ADMM(rho=0.1), tol=0.0, max_iter=2, n_threads=3)
     assert set(pools) == {3}  # passes
     assert set(limits) == {1, 3}  # around passes, and in the Gram matrix and its factor

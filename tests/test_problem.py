@@ -192,6 +192,7 @@ def test_a_run_counts_its_own_reads():
     assert first.workspace is not second.workspace
 
 
+@pytest.mark.usefixtures("threads_at_any_size")
 def test_block_size_and_threads_do_not_change_the_objective(monkeypatch):
     X, labels = make(5000, 20, 5)
     values = []

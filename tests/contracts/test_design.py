@@ -101,6 +101,7 @@ def matrix():
 
 
 @pytest.mark.parametrize("X", [matrix(), sp.csr_array(matrix())], ids=["dense", "sparse"])
+@pytest.mark.usefixtures("threads_at_any_size")
 def test_same_bits_for_any_number_of_threads(X, monkeypatch):
     design = as_design(X)
     monkeypatch.setattr(type(design), "block_rows", lambda self: 10)

@@ -187,6 +187,7 @@ def test_it_is_an_estimator_like_any_other(tmp_path):
     assert isinstance(model.score(Z, pd.Series(clf.predict(X))), float)
 
 
+@pytest.mark.usefixtures("threads_at_any_size")
 def test_the_same_bits_twice_and_the_same_answer_for_any_number_of_threads():
     X, y = data()
     one, two, again = (

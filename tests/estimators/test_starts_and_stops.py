@@ -154,6 +154,7 @@ def test_verbose_shows_progress(capsys):
     assert "converged after" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("threads_at_any_size")
 def test_threads_do_not_change_the_fit(monkeypatch):
     X, y = make(900, 5, 3)
     monkeypatch.setattr("admm_softmax.design.dense.DenseDesign.block_rows", lambda self: 100)

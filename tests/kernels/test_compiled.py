@@ -165,6 +165,7 @@ def test_requests_that_share_a_read_get_what_each_gets_alone(form, name, compile
         assert_same_fold(got, expected, 1e-5 if form == "float32" else 1e-11, name)
 
 
+@pytest.mark.usefixtures("threads_at_any_size")
 def test_the_same_bits_for_any_number_of_threads_and_on_the_second_pass(always):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3000, 50)).astype(np.float32)

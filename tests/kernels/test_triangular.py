@@ -25,6 +25,7 @@ def test_solves(d, K, dtype):
     np.testing.assert_allclose(got, expected, rtol=0, atol=100 * np.finfo(dtype).eps)
 
 
+@pytest.mark.usefixtures("threads_at_any_size")
 def test_what_is_above_the_diagonal_and_the_threads_do_not_matter():
     L, B = factor(150, np.float64), np.random.default_rng(0).standard_normal((150, 12))
     expected = triangular.solve(L, B)

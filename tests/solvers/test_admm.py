@@ -212,6 +212,7 @@ def test_integer_weights_equal_repeated_rows():
             assert value == pytest.approx(theirs.details[name], rel=1e-7, abs=1e-12), name
 
 
+@pytest.mark.usefixtures("threads_at_any_size")
 def test_same_bits_twice_and_the_same_numbers_for_any_number_of_threads(monkeypatch):
     X, labels = make(700, 6, 3)
     monkeypatch.setattr("admm_softmax.design.dense.DenseDesign.block_rows", lambda self: 50)

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.datasets import load_digits, load_iris, load_wine
 
 from admm_softmax import LBFGS, NewtonCG, Problem, Status, run
+from admm_softmax.kernels import thresholds
 from tests.peers import run_peer
 from tests.problems import DenseObjective, make, minimum
 
@@ -84,6 +86,33 @@ def test_preconditioning_saves_passes():
     part = run(problem, LBFGS(20, "gram", subsample=600), tol=1e-5, max_iter=1000).iterate.passes
     assert passes["gram"] < 0.4 * passes["none"]
     assert part < 0.6 * passes["none"]
+
+
+@pytest.mark.parametrize("always_compiled", [False, True])
+def test_sparse_single_data_have_vectors_in_single_and_a_result_in_double(
+    always_compiled, monkeypatch
+):
+    if always_compiled:
+        monkeypatch.setattr(thresholds, "COMPILED_FROM_PRODUCTS", 0)
+    X, y = make(300, 40, 5)
+    X = sp.csr_array(np.where(np.abs(X) > 1.0, X, 0.0))
+    types = []
+    found = {}
+    for dtype in (np.float32, np.float64):
+        problem = Problem.of(X.astype(dtype), y, 1e-3)
+        result = run(
+            problem, LBFGS(10, "jacobi"), tol=1e-6, callbacks=lambda it: types.append(it.W.dtype)
+        )
+        assert result.status == "converged"
+        assert result.W.dtype == np.float64
+        assert {*types} == {np.dtype(dtype)}
+        found[dtype] = result
+        types.clear()
+    # What X in single precision leaves: its entries are off by 6e-8.
+    np.testing.assert_allclose(found[np.float32].W, found[np.float64].W, atol=2e-4)
+    assert found[np.float32].iterate.objective == pytest.approx(
+        found[np.float64].iterate.objective, rel=1e-6
+    )
 
 
 def test_every_step_lowers_the_objective():

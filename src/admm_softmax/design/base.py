@@ -148,6 +148,11 @@ class Design(ABC):
         """X diag(scale) Xᵀ in the data's precision. One read."""
         return self.row_products(lambda V: scale[:, None] * V).astype(self.dtype, copy=False)
 
+    def as_matrix(self) -> Array:
+        """X̃ as one dense float64 array on this machine, for small problems. One read."""
+        small = self.take(np.arange(self.n_rows)).design
+        return np.asarray(small.map_scores(np.eye(self.n_features), np.asarray), np.float64)
+
     # ---- rows ----
 
     def place(self, array: Any, name: str = "rows") -> Rows:

@@ -33,6 +33,8 @@ LARGE_SUM = 256 << 10
 LARGE_SUM_ROWS = 1024
 #: Groups begin at multiples of so many rows, so that they are of about the same size.
 CUT_ROWS = 64
+#: What a row kernel costs per score, in multiplications of a product: an exponential and others.
+ROW_KERNEL = 60
 #: Rows of weight zero stay in a product if more than this share of the rows has weight.
 KEPT_ABOVE = 0.95
 #: Bytes that a dense panel of rows may occupy.
@@ -91,7 +93,8 @@ class RowBlockDesign(Design):
         W = np.concatenate([r.W for r in requests], axis=1) if len(requests) > 1 else requests[0].W
         groups = self._groups(W)
         worker = self._worker(requests, W, len(groups), compiled)
-        sums = reduce(np.add, ordered_map(worker.run, list(enumerate(groups))))
+        numbered = list(enumerate(groups))
+        sums = reduce(np.add, ordered_map(worker.run, numbered, operations=self._operations(W)))
         product = worker.product()
         products = [product] if len(requests) == 1 else np.split(product, len(requests), axis=1)
         folds = []
@@ -103,6 +106,10 @@ class RowBlockDesign(Design):
     def _worker(self, requests: list[Request], W: Array, n_groups: int, compiled: bool) -> Worker:
         """The worker that folds the groups of one pass; here by BLAS, block by block."""
         return BlasWorker(self, requests, W, n_groups, compiled)
+
+    def _operations(self, W: Array) -> float:
+        """Multiplications in one pass: two for each entry of X, ROW_KERNEL for each score."""
+        return float((2 * self.entries + ROW_KERNEL * self.n_rows) * W.shape[1])
 
     def use_buffers(self, buffers: dict[tuple[int, ...], Any]) -> None:
         """Work in what passes over other rows of the same width have left; here none is kept."""
@@ -195,6 +202,16 @@ class RowBlockDesign(Design):
             if self.intercept:
                 panel[:, -1] = root[:, 0]
             yield panel
+
+    def as_matrix(self) -> Array:
+        """X̃ as one dense float64 array, copied from rows that are in memory."""
+        if not self.is_in_memory:
+            return super().as_matrix()
+        self._reads.add(1)
+        X, d = np.empty((self.n_rows, self.n_features)), self.shape[1]
+        X[:, :d] = dense(self.block(slice(0, self.n_rows)))
+        X[:, d:] = 1.0
+        return X
 
     # ---- rows ----
 

@@ -29,6 +29,8 @@ MOST_BLOCK_ROWS, LEAST_BLOCK_ROWS = 64, 16
 LARGE_SUM_BLOCK = 64
 #: Entries of the groups' sums that one thread adds up at a time.
 SUMMED_TOGETHER = 1 << 16
+#: What it costs to add one up from memory, in multiplications of a product.
+SUMMING = 30.0
 
 
 class DenseDesign(RowBlockDesign):
@@ -206,7 +208,8 @@ class FusedWorker(Worker):
             total[:, columns] = self.totals[:, columns].sum(axis=0).T
 
         size = max(1, SUMMED_TOGETHER // n_features)
-        ordered_map(add, [slice(k, k + size) for k in range(0, n_results, size)])
+        parts = [slice(k, k + size) for k in range(0, n_results, size)]
+        ordered_map(add, parts, operations=SUMMING * self.totals.size)
         self.design.buffers[self.key] = (self.totals, self.rooms, self.parts)
         return total
 

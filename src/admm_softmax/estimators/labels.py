@@ -109,13 +109,18 @@ def as_array(y: Any, name: str) -> Any:
 
 
 def _hard(y: Any, n_rows: int, name: str, rows: str) -> Any:
-    y = column_or_1d(y if hasattr(y, "iloc") else as_array(y, name), warn=True)
+    y = y if hasattr(y, "iloc") else as_array(y, name)
+    # What scikit-learn checks takes longer than a small fit, and whole numbers pass.
+    whole = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iub"
+    if not whole:
+        y = column_or_1d(y, warn=True)
     if len(y) != n_rows:
         raise ValueError(f"{name} has {len(y)} entries for {n_rows} rows of {rows}")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(f"Input {name} contains NaN or infinity")
     _refuse_missing(y, name)
-    check_classification_targets(y)
+    if not whole or 2 * len(np.unique(y)) > len(y):  # it warns of as many classes as that
+        check_classification_targets(y)
     return y
 
 

@@ -85,7 +85,7 @@ def softmax_path(
     >>> path.coefs.shape, path.alpha
     ((3, 3, 4), 0.01)
     """
-    _check_choice(monitor, patience, X_val)
+    _check_selection(monitor, patience, X_val)
     unknown = [name for name in settings if name not in _SETTINGS]
     if unknown:
         raise TypeError(f"softmax_path takes the settings {_SETTINGS}, got {unknown[0]!r}")
@@ -101,7 +101,7 @@ def softmax_path(
 _SETTINGS = sorted(field.name for field in fields(SoftmaxClassifier))
 
 
-def _check_choice(monitor: str, patience: int | None, X_val: Any) -> None:
+def _check_selection(monitor: str, patience: int | None, X_val: Any) -> None:
     check_choice("monitor", monitor, ("loss", "accuracy"))
     if patience is not None:
         check_count("patience", patience, "at least 1 or None")

@@ -74,7 +74,7 @@ class Quadratic:
     def product(self, V: Array) -> Array:
         """σ LᵀL V."""
         if self.diagonal is not None:
-            return _scaled_rows(self.strength * self.diagonal, V)
+            return _scaled_rows((self.strength * self.diagonal).astype(V.dtype, copy=False), V)
         return np.asarray(self.strength * (self.LtL @ V))
 
     def pull(self, n_classes: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
@@ -128,16 +128,16 @@ def require_smooth(solver: Solver, problem: Problem) -> None:
         )
 
 
-def start_at(problem: Problem, W0: Array | None) -> Array:
-    """W0 as a fresh float64 array; without one, the mean of W_ref over the classes.
+def start_at(problem: Problem, W0: Array | None, dtype: Any = np.float64) -> Array:
+    """W0 as a fresh array; without one, the mean of W_ref over the classes.
 
     Adding one vector to the columns of all classes does not change the loss. Only the penalty
     determines that vector, and it is the mean of W_ref; preconditioners, which approximate the
     Hessian of the loss, would be slow to find it.
     """
     if W0 is not None:
-        return np.array(W0, dtype=np.float64)
-    W = np.zeros(problem.shape)
+        return np.array(W0, dtype=dtype)
+    W: Array = np.zeros(problem.shape, dtype)
     if problem.penalty.reference is not None:
         W += problem.penalty.reference.mean(axis=1, keepdims=True)
     return W

@@ -93,8 +93,9 @@ class LBFGS(Chainable):
         """Yield the start, then one iterate per line search."""
         require_smooth(self, problem)
         rounding = problem.design.rounding
-        memory = Memory(self.memory, rounding, _pair_dtype(problem))
-        newest = problem.at(start_at(problem, W0 if state is None else state["W"]))
+        dtype = vector_dtype(problem)
+        memory = Memory(self.memory, rounding, dtype)
+        newest = problem.at(start_at(problem, W0 if state is None else state["W"], dtype))
         if state is None:
             begun = {**memory.state(newest), "follow": None, "base": None}
             yield measured_at(newest, state=begun, step=0.0)
@@ -120,7 +121,7 @@ class LBFGS(Chainable):
             if point is not start:
                 base.refresh(follow(point.curvature))
             direction = two_loop(point.gradient, pairs, partial(_scaled, base, pairs))
-            np.negative(direction, out=direction)
+            direction = np.negative(direction, out=direction).astype(point.W.dtype, copy=False)
             length = first if point is start else 1.0
             found = search(
                 problem.at,
@@ -132,7 +133,7 @@ class LBFGS(Chainable):
             )
             if point is start and self.preconditioner == "jacobi":
                 found = _shortened(problem, point, direction, *found)
-            return Step(*found)
+            return Step(*found, spare=direction if dtype == np.float32 else None)
 
         for iterate in descend(newest, step, memory):
             followed = (follow.curvature, follow.steps)
@@ -184,11 +185,15 @@ class Followed:
 
 
 class Step(NamedTuple, Generic[P]):
-    """The next point, or None where no step lowers F; its length; an inner CG's residuals."""
+    """The next point, or None where no step lowers F; its length; an inner CG's residuals.
+
+    spare : an array of W's shape to write to, where `loss_gradient` may be written to as well
+    """
 
     point: P | None
     length: float
     residuals: tuple[float, ...] = ()
+    spare: Array | None = None
 
 
 class Memory:
@@ -226,7 +231,7 @@ def descend(
             again = step(point, pairs)
             taken = again._replace(residuals=taken.residuals + again.residuals)
         if taken.point is not None:
-            remember(pairs, point, taken.point, memory.dtype)
+            remember(pairs, point, taken.point, memory.dtype, taken.spare)
             point = taken.point
         stalled = plateau(point, taken.point is not None)
         yield measured_at(
@@ -248,10 +253,17 @@ class Pair:
     inverse: float
 
     @classmethod
-    def between(cls, old: Point, new: Point, dtype: Any = np.float64) -> Pair | None:
-        """The pair of two points; None where rounding has spoilt it."""
-        s = _difference(new.W, old.W, dtype)
-        y = _difference(new.gradient, old.gradient, dtype)
+    def between(
+        cls, old: Point, new: Point, dtype: Any = np.float64, spare: Array | None = None
+    ) -> Pair | None:
+        """The pair of two points; None where rounding has spoilt it.
+
+        With a `spare` array s is written to it, and y to the old point's `loss_gradient`: on large
+        vectors new memory costs several times what the difference does.
+        """
+        s = _difference(new.W, old.W, dtype, spare)
+        spare = None if spare is None or old.loss_gradient is old.gradient else old.loss_gradient
+        y = _difference(new.gradient, old.gradient, dtype, spare)
         product = float(np.vdot(s, y))
         # F is convex, so sᵀy > 0 but for rounding.
         if product <= 1e-14 * float(np.linalg.norm(s) * np.linalg.norm(y)):
@@ -259,31 +271,40 @@ class Pair:
         return cls(s, y, 1.0 / product)
 
 
-def _difference(new: Array, old: Array, dtype: Any) -> Array:
-    """The difference, taken in double, in this precision."""
-    return np.subtract(new, old, out=np.empty(new.shape, dtype), casting="same_kind")
+def _difference(new: Array, old: Array, dtype: Any, out: Array | None) -> Array:
+    """The difference, taken in double or the precision of both, in this precision."""
+    if out is None or out.dtype != dtype or not out.flags.c_contiguous or not out.flags.writeable:
+        out = np.empty(new.shape, dtype)
+    return np.subtract(new, old, out=out, casting="same_kind")
 
 
-def _pair_dtype(problem: Problem) -> Any:
-    """What pairs are kept in.
+def vector_dtype(problem: Problem) -> Any:
+    """What W, gradients and pairs are kept in.
 
-    With few entries of X to a column, vectors cost more than passes. A direction from pairs in
-    single precision is as good as X's own precision lets it be.
+    With few entries of X to a column, vectors cost more than passes, and in single precision they
+    cost half. A pass multiplies W in X's own precision anyway, so that F belongs to a W that is
+    rounded so; and a direction is as good as that precision lets it be.
     """
     design = problem.design
     return np.float32 if design.is_sparse and design.is_single else np.float64
 
 
-def remember(pairs: deque[Pair], old: Point, new: Point, dtype: Any = np.float64) -> None:
-    """Add the pair of two points, unless rounding has spoilt it."""
-    pair = Pair.between(old, new, dtype)
+def remember(
+    pairs: deque[Pair],
+    old: Point,
+    new: Point,
+    dtype: Any = np.float64,
+    spare: Array | None = None,
+) -> None:
+    """Add the pair of two points, unless rounding has spoilt it; see `Pair.between`."""
+    pair = Pair.between(old, new, dtype, spare)
     if pair is not None:
         pairs.append(pair)
 
 
 def two_loop(gradient: Array, pairs: deque[Pair], inner: Callable[[Array], Array]) -> Array:
     """B⁻¹∇F by the two-loop recursion around `inner`, the inverse that the pairs correct."""
-    q = np.array(gradient, dtype=pairs[-1].y.dtype if pairs else np.float64, order="C")
+    q = np.array(gradient, dtype=pairs[-1].y.dtype if pairs else None, order="C")
     multipliers = []
     for pair in reversed(pairs):
         multiplier = pair.inverse * float(np.vdot(pair.s, q))

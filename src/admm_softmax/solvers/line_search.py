@@ -54,8 +54,11 @@ def search(
     best: tuple[P | None, float] = (None, 0.0)
     t = first
     for _ in range(MOST_TRIALS):
-        W = t * direction
-        W += start.W
+        if t == 1.0:
+            W = start.W + direction
+        else:
+            W = t * direction
+            W += start.W
         point = evaluate(W)
         trial = _Trial(t, point.objective, float(np.vdot(point.gradient, direction)))
         verdict = _judge(trial, start.objective, slope, rule, noise)

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.linalg import lapack
 
 from admm_softmax._arrays import Array
-from admm_softmax.kernels import rows
 from admm_softmax.kernels.softmax import hits, softmax
 from admm_softmax.problem import Point, Problem
 from admm_softmax.solvers.base import Chainable, Iterate, measured_at, require_smooth, start_at
@@ -86,23 +85,18 @@ class _Dense:
                 f"Newton needs all rows in this machine's memory, got a {type(design).__name__}, "
                 "whose rows stay: use NewtonCG or LBFGS"
             )
-        d, K = problem.shape
-        everything = np.arange(design.n_rows)
-        small, (labels_here, weights_here) = design.take(
-            everything, problem.labels, problem.weights
-        )
-        # A pass like any other, whose scores are the rows themselves.
-        self.X: Array = np.asarray(
-            small.gather(small.fold(np.eye(d), rows.predict).new_rows), dtype=np.float64
-        )
+        self.X = design.as_matrix()
         if not np.isfinite(np.vdot(self.X, self.X)):
             raise ValueError(
                 "X is too large: the squares of its entries overflow; scale the features"
             )
-        self.w: Array = small.gather(weights_here)
-        labels = small.gather(labels_here)
-        self.C = np.eye(K)[labels] if labels.ndim == 1 else labels
-        self.labels = labels
+        self.w: Array = design.gather(problem.weights)
+        labels = design.gather(problem.labels)
+        C = np.eye(problem.n_classes)[labels] if labels.ndim == 1 else labels
+        #: wᵢ cᵢ, and the largest entry of each cᵢ.
+        self.wC: Array = C * self.w[:, None]
+        self.truth = labels if labels.ndim == 1 else labels.argmax(axis=1)
+        self.room = np.empty_like(self.X)
         quadratic = problem.penalty.quadratic
         self.penalty: Array = quadratic.strength * (
             quadratic.LtL.toarray() if quadratic.diagonal is None else np.diag(quadratic.diagonal)
@@ -112,23 +106,26 @@ class _Dense:
 
     def at(self, W: Array) -> _CurvedPoint:
         """As `Problem.at`, without its calls."""
-        penalty, w = self.problem.penalty, self.w
+        penalty, w, K = self.problem.penalty, self.w, W.shape[1]
         self.count()
         scores = self.X @ W
         P, lse = softmax(scores)
-        loss = float(w @ lse - w @ (self.C * scores).sum(axis=1))
-        loss_gradient = self.X.T @ ((P - self.C) * w[:, None])
-        loss_gradient -= loss_gradient.mean(axis=1, keepdims=True)  # zero but for rounding
-        gradient = loss_gradient + penalty.gradient(W)
+        loss = float(w @ lse - np.vdot(self.wC, scores))
+        loss_gradient = self.X.T @ (P * w[:, None] - self.wC)
+        # Zero but for rounding.
+        loss_gradient -= np.add.reduce(loss_gradient, axis=1, keepdims=True) / K
+        pull = penalty.gradient(W)
+        value = penalty.quadratic.value_given(W, pull)
+        gradient = np.add(loss_gradient, pull, out=pull)
         return _CurvedPoint(
             W=W,
-            objective=loss + penalty.value(W),
+            objective=loss + value,
             loss=loss,
-            accuracy=float(w @ hits(scores, self.labels)),
+            accuracy=float(w @ hits(scores, self.truth)),
             loss_gradient=loss_gradient,
             gradient=gradient,
             optimality=gradient,
-            curvature=float(w @ (1.0 - (P * P).sum(axis=1))) / P.shape[1],
+            curvature=float(w @ (1.0 - np.einsum("ij,ij->i", P, P))) / K,
             P=P,
         )
 
@@ -136,7 +133,8 @@ class _Dense:
         """The Hessian's inverse times the gradient."""
         step = self._solve_two(point) if point.P.shape[1] == 2 else self._solve_many(point)
         # What all classes share has no curvature where there is no penalty: leave it.
-        step[self.free] -= step[self.free].mean(axis=1, keepdims=True)
+        free = step[self.free]
+        step[self.free] = free - np.add.reduce(free, axis=1, keepdims=True) / free.shape[1]
         return step
 
     def _solve_many(self, point: _CurvedPoint) -> Array:
@@ -156,7 +154,7 @@ class _Dense:
         """For two classes sum and difference of the columns decouple, and the loss has no sum."""
         G, X = point.gradient, self.X
         curvature = 2.0 * self.w * point.P[:, 0] * point.P[:, 1]
-        H = X.T @ (X * curvature[:, None]) + self.penalty
+        H = X.T @ np.multiply(X, curvature[:, None], out=self.room) + self.penalty
         half_difference = _positive_solution(H, (G[:, 0] - G[:, 1]) / 2)
         half_sum = (G[:, 0] + G[:, 1]) / 2
         if half_sum.any():
@@ -166,9 +164,10 @@ class _Dense:
 
 def _positive_solution(H: Array, right: Array) -> Array:
     """H⁻¹ times a vector, H made positive definite where it is not; it is overwritten."""
-    ridge = SINGULAR_SHIFT * max(float(np.trace(H)) / len(H), 1e-300)
+    diagonal = H.reshape(-1)[:: len(H) + 1]
+    ridge = SINGULAR_SHIFT * max(float(diagonal.sum()) / len(H), 1e-300)
     while True:
-        H[np.diag_indices_from(H)] += ridge
+        diagonal += ridge
         _, solution, info = lapack.dposv(H, right)
         if info == 0 and np.isfinite(solution).all():
             return np.asarray(solution)

@@ -237,7 +237,11 @@ class Jacobi(_Following):
     def __init__(self, problem: Problem, refresh: float = REFRESH) -> None:
         super().__init__(refresh)
         self.squares = problem.column_squares()
-        self.penalty = problem.penalty.quadratic.matrix.diagonal()
+        quadratic = problem.penalty.quadratic
+        diagonal = quadratic.diagonal
+        self.penalty: Array = (
+            quadratic.matrix.diagonal() if diagonal is None else quadratic.strength * diagonal
+        )
 
     def _factor(self, curvature: float) -> float:
         diagonal = curvature * self.squares + self.penalty

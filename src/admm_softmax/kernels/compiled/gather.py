@@ -16,10 +16,15 @@ from admm_softmax.kernels.compiled.tiles import GATHERED, gather_tile
 multiply: Any = None
 
 
+def padded(n_columns: int) -> int:
+    """So many columns, and as many more as fill whole vectors."""
+    return -(-n_columns // LANES) * LANES
+
+
 def padded_columns(M: Any, dtype: Any = np.float64) -> Any:
     """M in this precision, C-ordered, with zeros up to whole vectors of columns."""
     n, K = M.shape
-    out = np.zeros((n, -(-K // LANES) * LANES), dtype)
+    out = np.zeros((n, padded(K)), dtype)
     out[:, :K] = M
     return out
 
@@ -61,7 +66,17 @@ def _multiply(
 
 
 def _add_columns(
-    data: Any, indices: Any, pointers: Any, start: int, stop: int, R: Any, product: Any
+    data: Any, indices: Any, pointers: Any, start: int, stop: int, R: Any, room: Any, product: Any
 ) -> None:
-    """product[j] = Σᵢ xᵢⱼ Rᵢ for the columns start ≤ j < stop of X, stored column by column."""
-    multiply(data, indices, pointers, start, stop - start, R, product[start:stop])
+    """product[j] = Σᵢ xᵢⱼ Rᵢ for the columns start ≤ j < stop of X, stored column by column.
+
+    R and `room` are padded to whole vectors, `product` is not: some columns at a time are summed
+    in `room`, which the first-level cache holds, and go to `product` in its own precision.
+    """
+    K = product.shape[1]
+    for first in range(start, stop, len(room)):
+        count = min(len(room), stop - first)
+        multiply(data, indices, pointers, first, count, R, room)
+        for t in range(count):
+            for k in range(K):
+                product[first + t, k] = room[t, k]

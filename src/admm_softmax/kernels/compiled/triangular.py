@@ -48,7 +48,7 @@ def solve(L: Any, B: Array) -> Array:
         up(L, part, aligned(k, d, L.dtype), *room, copied)
         W[:, columns] = part
 
-    ordered_map(work, range(0, K, size))
+    ordered_map(work, range(0, K, size), operations=float(d) * d * K)
     return W
 
 
