@@ -54,7 +54,10 @@ def make_root(root: Path) -> None:
         unpack = ["tar", "-x", "--keep-directory-symlink", "-C", str(unfinished)]
         subprocess.run(unpack, input=files, check=True)
     for entry in unfinished.iterdir():
-        if entry.name != "usr" and not entry.is_symlink():
+        if entry.is_symlink():
+            if entry.readlink().parts[0] != "usr":  # /lib and the like lead there
+                entry.unlink()
+        elif entry.name != "usr":
             shutil.rmtree(entry)
     unfinished.rename(root)
 
