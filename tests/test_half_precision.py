@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from llvmlite import binding
 
 from admm_softmax import (
     LBFGS,
@@ -100,10 +101,24 @@ def test_every_number_is_widened_exactly(entry):
     np.testing.assert_array_equal(found, exact)
 
 
-def test_the_conversion_is_known_for_any_cpu():
-    triple = "x86_64-unknown-linux-gnu"
-    assert target.converts_halves(triple, "skylake", "")
-    assert not target.converts_halves(triple, "nehalem", "")
+@pytest.mark.parametrize(
+    ("triple", "cpu", "converts"),
+    [
+        ("x86_64-unknown-linux-gnu", "skylake", True),
+        ("x86_64-unknown-linux-gnu", "nehalem", False),
+        ("aarch64-unknown-linux-gnu", "generic", True),
+        ("aarch64-unknown-linux-gnu", "neoverse-n1", True),
+        ("arm64-apple-darwin", "apple-m1", True),
+    ],
+)
+def test_the_conversion_is_known_for_any_cpu(triple, cpu, converts):
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    try:
+        binding.Target.from_triple(triple)
+    except RuntimeError:
+        pytest.skip(f"this LLVM has no target {triple}")
+    assert target.converts_halves(triple, cpu, "") is converts
 
 
 def test_a_fit_is_that_of_the_widened_copy():
