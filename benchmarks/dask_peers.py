@@ -2,16 +2,17 @@
 
 ::
 
-    python benchmarks/dask_peers.py [--rows 400000] [--features 100]
+    python benchmarks/dask_peers.py [--rows 400000] [--features 100] [--limit 600]
 
 Needs dask-ml. Two classes, as dask-ml has no multinomial; float64; C = 1; the intercept is
 penalised, as dask-glm does. Two local processes with one thread each; the data are persisted
-before the clock starts. Every fit is judged by the same objective: its gap to that of ours in
-memory with tol = 1e-10. Ours runs before and after the peers; the median counts. Writes
-benchmarks/results/dask_peers.md.
+before the clock starts. A fit that takes more than `limit` seconds is given up. Every fit is
+judged by the same objective: its gap to that of ours in memory with tol = 1e-10. Ours runs before
+and after the peers; the median counts. Writes benchmarks/results/dask_peers.md.
 """
 
 import argparse
+import signal
 import time
 import warnings
 
@@ -54,25 +55,36 @@ def peers():
     }
 
 
-def fitted(make, X, y):
-    begin = time.perf_counter()
-    model = make().fit(X, y)
-    return model, time.perf_counter() - begin
+def fitted(make, X, y, limit):
+    """The model and its seconds; TimeoutError after so many."""
+
+    def give_up(*_):
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, limit)
+    try:
+        begin = time.perf_counter()
+        model = make().fit(X, y)
+        return model, time.perf_counter() - begin
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 class Notes:
     """Seconds, objective and iterations of each fit, by name."""
 
-    def __init__(self, X, y):
-        self.X, self.y, self.found = X, y, {}
+    def __init__(self, X, y, limit):
+        self.X, self.y, self.limit, self.found = X, y, limit, {}
 
     def add(self, name, make, X, y):
         """Fit to X and y, which may be Dask arrays of the same rows, and note how it went."""
         runs = self.found.setdefault(name, [])
         try:
-            model, seconds = fitted(make, X, y)
+            model, seconds = fitted(make, X, y, self.limit)
         except Exception as error:
             runs.append((np.nan, np.nan, type(error).__name__))
+            print(name, runs[-1], flush=True)
             return
         w, b = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
         steps = getattr(model, "n_iter_", "")
@@ -86,6 +98,9 @@ class Notes:
         yield "| solver | seconds | iterations | relative gap of the objective |"
         yield "|---|---|---|---|"
         for name, runs in self.found.items():
+            if runs[0][2] == "TimeoutError":
+                yield f"| {name} | > {self.limit:g} | | |"
+                continue
             seconds, value = (float(np.median([run[i] for run in runs])) for i in (0, 1))
             yield f"| {name} | {seconds:.2f} | {runs[0][2]} | {value / best - 1:.1e} |"
 
@@ -118,10 +133,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--features", type=int, default=100)
+    parser.add_argument("--limit", type=float, default=600.0)
     given = parser.parse_args()
     words = f"{given.rows:,} × {given.features}, two classes, float64, 8 partitions, 2 workers"
     title = heading("dask_peers.py", words)  # before a nanny limits the threads of this process
-    notes = Notes(*data(given.rows, given.features))
+    notes = Notes(*data(given.rows, given.features), given.limit)
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"

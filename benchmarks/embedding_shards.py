@@ -7,7 +7,8 @@
 x = Q diag(λ)^½ (m_y + e) with λ_j = j^−decay, as `generators.embedding_like`, but for two things
 that size asks for: Q is block-diagonal, after a random order of the columns, so that every block
 has columns of all scales; and shards are drawn one by one, each from a seed of its own. Shard i
-is `x-0000i.npy` and `y-0000i.npy`. The default is 30 GB; a shard has 256 MB.
+is `x-0000i.npy` and `y-0000i.npy`. The default is 30 GB; a shard has 256 MB. Shards that are
+there already are kept.
 """
 
 import argparse
@@ -67,10 +68,15 @@ def main():
     model = Model(options.features, options.classes, options.decay, options.distance, options.seed)
 
     def write(number):
-        n = min(size, options.rows - number * size)
-        X, y = model.shard(number, n)
-        np.save(options.folder / f"x-{number:05d}.npy", X)
-        np.save(options.folder / f"y-{number:05d}.npy", y.astype(np.int32))
+        rows, labels = (options.folder / f"{name}-{number:05d}.npy" for name in "xy")
+        if rows.exists():
+            return
+        X, y = model.shard(number, min(size, options.rows - number * size))
+        np.save(labels, y.astype(np.int32))
+        unfinished = rows.with_suffix(".part")
+        with unfinished.open("wb") as file:
+            np.save(file, X)
+        unfinished.rename(rows)
         if number % 10 == 0:
             print(f"shard {number + 1} of {len(starts)}", flush=True)
 

@@ -6,9 +6,10 @@
     unshare -rn sh -c 'ip link set lo up; python benchmarks/scaling.py'   # counts its own bytes
 
 Measured: gradient passes over float32 rows on local clusters of 1 and 2 processes with one thread
-each. Seconds are the median of the passes by the clock, so nothing else should run; CPU seconds,
-of client and scheduler (one process) plus those of the busiest worker, stand beside them. Bytes are
-those that crossed the loopback interface, so nothing else should use it (hence the second form).
+each. Seconds are the median of the passes by the clock, the points taking turns: nothing else
+should run. CPU seconds, of client and scheduler (one process) plus those of the busiest worker,
+stand beside them. Bytes are those that crossed the loopback interface, so nothing else should use
+it (hence the second form).
 Model, fitted to one part of the points by least relative squares and checked on the others ::
 
     t = t₀ + τ T + (f n d K + m n d + g n K) / w + s d K P / w + b d K w + network
@@ -33,11 +34,15 @@ from distributed import Client, LocalCluster, wait
 from scipy.optimize import nnls
 
 from admm_softmax import Problem
+from admm_softmax._parallel import blas_threads
 from admm_softmax.design.dask import DaskDesign
 from admm_softmax.design.dask.cluster import FAN_IN, Cluster
 
 CONSTANTS = ("t₀ (s)", "τ (s per task)", "f", "m", "g", "s", "b")
 WITHIN = 0.15
+#: Passes that compile and fill caches; and how many there are over a simulated network, whose
+#: seconds do not scatter.
+WARM_UP, SLOW_PASSES = 2, 5
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,11 @@ class Case:
     parts: int = 8
     latency: float = 0.0
     bandwidth: float = float("inf")
+
+    @property
+    def is_slow(self):
+        """Whether a network is simulated."""
+        return bool(np.isfinite(self.bandwidth))
 
     @property
     def message(self):
@@ -83,8 +93,7 @@ class Case:
 
     def row(self):
         words = f"{self.n:,} × {self.d}", self.K, self.workers, self.parts
-        simulated = np.isfinite(self.bandwidth)
-        net = f"{1e3 * self.latency:g} ms, {self.bandwidth / 1e6:g} MB/s" if simulated else ""
+        net = f"{1e3 * self.latency:g} ms, {self.bandwidth / 1e6:g} MB/s" if self.is_slow else ""
         return [*map(str, words), net]
 
 
@@ -134,27 +143,35 @@ def loopback():
     return 0
 
 
-def measure(client, case, passes):
-    """What a pass costs."""
-    sizes = np.diff(np.linspace(0, case.n, case.parts + 1).astype(int))
-    design = DaskDesign([delayed(chunk)(i, int(size), case.d) for i, size in enumerate(sizes)])
-    labels = np.random.default_rng(0).integers(0, case.K, case.n)
-    problem = Problem.of(design, labels, 1e-3, n_classes=case.K)
-    wait([*design.parts, *problem.labels.held.futures, *problem.weights.held.futures])
-    if np.isfinite(case.bandwidth):
-        design.cluster = SlowNetwork(client, case)
-    W = np.random.default_rng(1).standard_normal((case.d + 1, case.K)) / case.d
-    for _ in range(2):  # compiles, fills caches
-        problem.at(W)
-    before, moved, wall = cpu_seconds(client), loopback(), []
-    for _ in range(passes):
-        begin = time.perf_counter()
-        problem.at(W)
-        wall.append(time.perf_counter() - begin)
-    moved = (loopback() - moved) / passes
-    spent = [(b - a) / passes for a, b in zip(before, cpu_seconds(client), strict=True)]
-    cpu = spent[0] + max(spent[1:])
-    return Measured(cpu, float(np.median(wall)), moved)
+class Running:
+    """One point: its rows on the workers, and what each pass over them took."""
+
+    def __init__(self, client, case):
+        self.client, self.case = client, case
+        sizes = np.diff(np.linspace(0, case.n, case.parts + 1).astype(int))
+        design = DaskDesign([delayed(chunk)(i, int(size), case.d) for i, size in enumerate(sizes)])
+        labels = np.random.default_rng(0).integers(0, case.K, case.n)
+        self.problem = Problem.of(design, labels, 1e-3, n_classes=case.K)
+        held = self.problem.labels.held.futures, self.problem.weights.held.futures
+        wait([*design.parts, *held[0], *held[1]])
+        if case.is_slow:
+            design.cluster = SlowNetwork(client, case)
+        self.W = np.random.default_rng(1).standard_normal((case.d + 1, case.K)) / case.d
+        self.passes = []
+
+    def run(self, keep=True):
+        """One pass."""
+        cpu, moved, begin = cpu_seconds(self.client), loopback(), time.perf_counter()
+        with blas_threads(1):  # as in a run of a solver: threads of BLAS spin in the workers' way
+            self.problem.at(self.W)
+        wall, moved = time.perf_counter() - begin, loopback() - moved
+        spent = [b - a for a, b in zip(cpu, cpu_seconds(self.client), strict=True)]
+        if keep:
+            self.passes.append((spent[0] + max(spent[1:]), wall, moved))
+
+    def found(self):
+        """The medians."""
+        return Measured(*np.median(self.passes, axis=0).tolist())
 
 
 def cpu_seconds(client):
@@ -189,7 +206,11 @@ def cases():
 
 
 def measured(points, passes, file):
-    """All points; those in the file, from a run that was interrupted, are not measured again."""
+    """All points; those of worker counts in the file, from an earlier run, are not run again.
+
+    Points take turns, a pass at a time: so a machine that is slower for some seconds is so for
+    all of them.
+    """
     known = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     found = {Case(**case): Measured(*figures) for case, figures in known}
     for workers in sorted({case.workers for case in points if case not in found}):
@@ -201,11 +222,15 @@ def measured(points, passes, file):
             Client(cluster) as client,
             file.open("a") as lines,
         ):  # fmt: skip
-            for case in points:
-                if case.workers == workers and case not in found:
-                    found[case] = measure(client, case, passes)
-                    print(json.dumps([asdict(case), found[case]]), file=lines, flush=True)
-                    print(case, found[case], flush=True)
+            running = [Running(client, case) for case in points if case.workers == workers]
+            for number in range(WARM_UP + passes):
+                for point in running:
+                    if not point.case.is_slow or number < WARM_UP + SLOW_PASSES:
+                        point.run(keep=number >= WARM_UP)
+            for point in running:
+                found[point.case] = point.found()
+                print(json.dumps([asdict(point.case), found[point.case]]), file=lines)
+                print(point.case, found[point.case], flush=True)
     return found
 
 
@@ -269,8 +294,8 @@ def main():
     ]
     errors = []
     for case in [*to_fit, *held_out]:
-        point, slow = found[case], np.isfinite(case.bandwidth)
-        model = case.features() @ c + (case.network() if slow else 0.0)
+        point = found[case]
+        model = case.features() @ c + (case.network() if case.is_slow else 0.0)
         error = model / point.wall - 1
         if case not in to_fit:
             errors.append(error)

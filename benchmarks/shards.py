@@ -2,9 +2,10 @@
 
 ::
 
-    python benchmarks/shards.py FOLDER [--memory-limit 2GB] [--max-iter 20] [--alpha 1e-5]
+    python benchmarks/shards.py FOLDER [--memory-limit 2GB] [--max-iter 20] [--checkpoint FOLDER]
 
-The last shard is held out. Writes benchmarks/results/shards.md.
+The last shard is held out. With --checkpoint, the same command goes on where it was interrupted.
+Writes benchmarks/results/shards.md.
 """
 
 import argparse
@@ -46,6 +47,7 @@ def main():
     parser.add_argument("--alpha", type=float, default=1e-5)
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--sample", type=int, default=20_000)
+    parser.add_argument("--checkpoint", type=Path, default=None)
     options = parser.parse_args()
     *shards, last = sorted(options.folder.glob("x-*.npy"))
     *labels, last_labels = sorted(options.folder.glob("y-*.npy"))
@@ -58,6 +60,7 @@ def main():
         tol=1e-5,
         keep="last",
         callbacks=Report(),
+        checkpoint=options.checkpoint,
     )
     began = time.perf_counter()
     model.fit(rows, labels, X_val=RowBlocks(last, memory_limit="300MB"), y_val=last_labels)

@@ -5,7 +5,7 @@ import pytest
 
 from admm_softmax import Problem, RowBlocks
 from admm_softmax._parallel import use_threads
-from admm_softmax.design import Design, StreamedDesign
+from admm_softmax.design import Design, StreamedDesign, reader
 from admm_softmax.kernels import rows, thresholds
 from admm_softmax.sources import files, mapping
 from admm_softmax.sources.files import npy_rows
@@ -60,6 +60,63 @@ def test_rows_that_are_not_there_are_read(tmp_path, monkeypatch):
     np.testing.assert_array_equal(
         gradient(StreamedDesign(RowBlocks(tmp_path / "x.npy")), y), expected
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int8])
+def test_any_slice_is_read_to_its_place(tmp_path, dtype):
+    X, _ = written(tmp_path, dtype)
+    for i, part in enumerate(np.split(X, [7, 7, 40])):
+        np.save(tmp_path / f"x-{i}.npy", part)
+    for source in (RowBlocks(tmp_path / "x.npy"), RowBlocks(tmp_path / "x-*.npy")):
+        assert source.fills
+        for rows_of in [slice(0, N), slice(6, 41), slice(7, 8), slice(39, 40)]:
+            out = np.empty_like(X[rows_of])
+            source.fill(rows_of, out)
+            np.testing.assert_array_equal(out, X[rows_of])
+    assert source.mapped(slice(6, 8)) is None  # in two files
+    assert not RowBlocks(tmp_path / "x.npy", transform=np.abs).fills
+    assert not source.picked(np.arange(0, N, 2)).fills
+
+
+def test_blocks_of_the_type_to_compute_in_are_read_without_a_copy(
+    tmp_path, monkeypatch, small_blocks
+):
+    X, y = written(tmp_path)
+    expected = gradient(StreamedDesign(RowBlocks(X)), y)
+    not_in_memory(monkeypatch)
+    monkeypatch.setattr(files.FileRows, "read", None)
+    design = StreamedDesign(RowBlocks(tmp_path / "x.npy", memory_limit="20kB"))
+    design.reader.keeps = False
+    np.testing.assert_array_equal(gradient(design, y), expected)
+    with open(tmp_path / "x.npy", "r+b") as file:
+        file.truncate(128 + 300 * 8 * D + 1)
+    with pytest.raises(ValueError, match=r"x.npy ends at row 300: it became shorter"):
+        gradient(design, y)
+
+
+@needs_linux
+def test_neighbours_are_mapped_together(tmp_path, monkeypatch, small_blocks):
+    X, y = written(tmp_path)
+    for i, part in enumerate(np.split(X, [300])):
+        np.save(tmp_path / f"x-{i}.npy", part)
+    expected, asked = gradient(StreamedDesign(RowBlocks(X)), y), []
+
+    def noted(file, offset, shape, dtype):
+        asked.append(shape[0])
+        return mapping.mapped(file, offset, shape, dtype)
+
+    monkeypatch.setattr(files, "mapped", noted)
+    design = StreamedDesign(RowBlocks(tmp_path / "x-*.npy"))
+    design.reader.keeps = False
+    np.testing.assert_array_equal(gradient(design, y), expected)
+    blocks, rows_each = len(design.reader.cuts), design.reader.block_rows
+    assert max(asked) == reader.BLOCKS_TOGETHER * rows_each
+    # Where one file ends and the next begins, the blocks around are mapped one by one.
+    assert len(asked) <= blocks / reader.BLOCKS_TOGETHER + reader.BLOCKS_TOGETHER + 1
+    order = [7, 2, 5, 6, 4, 0, 9, 8]
+    for number, block in zip(order, design.reader.blocks(0, order), strict=True):
+        assert block.number == number
+        np.testing.assert_array_equal(block.X, X[block.rows])
 
 
 @needs_linux

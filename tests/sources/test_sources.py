@@ -183,6 +183,17 @@ def test_labels_of_another_length_are_named(tmp_path):
         SoftmaxRegression().fit(str(tmp_path / "x-*.npy"), tmp_path / "o.npy")
 
 
+def test_shards_without_rows_have_labels_beside_them_too(tmp_path):
+    X, y = rows()
+    shards(tmp_path, X, y, cuts=(0, 40, 40))
+    fitted = SoftmaxRegression(tol=1e-8).fit(str(tmp_path / "x-*.npy"), str(tmp_path / "y-*.npy"))
+    expected = SoftmaxRegression(tol=1e-8).fit(X, y).coef_
+    np.testing.assert_allclose(fitted.coef_, expected, rtol=1e-8, atol=1e-12)
+    np.save(tmp_path / "y-0.npy", y[:1])
+    with pytest.raises(ValueError, match=r"y-0.npy has 1 labels for 0 rows of .*x-0.npy"):
+        SoftmaxRegression().fit(str(tmp_path / "x-*.npy"), str(tmp_path / "y-*.npy"))
+
+
 def test_nan_is_found_in_the_first_pass_by_file_and_row(tmp_path, small_blocks):
     X, y = rows()
     X[61, 2] = np.nan

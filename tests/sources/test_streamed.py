@@ -8,7 +8,8 @@ import pytest
 from admm_softmax import ADMM, LBFGS, SGD, Problem, RowBlocks, run
 from admm_softmax._parallel import use_threads
 from admm_softmax.design import DenseDesign, Design, Request, StreamedDesign
-from admm_softmax.design.reader import BLOCKS_AHEAD
+from admm_softmax.design.dense import FusedWorker
+from admm_softmax.design.reader import BLOCKS_IN_FLIGHT
 from admm_softmax.kernels import rows
 from tests.problems import make
 
@@ -155,7 +156,7 @@ def test_memory_stays_below_the_limit(small_blocks, monkeypatch):
         held = sum(block.nbytes for block in [*blocks, *design.reader.spare])
         memory = design.reader.memory
         assert held + memory.held + memory.reserved <= 48 << 10
-        assert len(design.reader.spare) <= 1 + BLOCKS_AHEAD
+        assert len(design.reader.spare) <= BLOCKS_IN_FLIGHT
     assert len(design.reader.cache) > 0
 
 
@@ -250,3 +251,25 @@ def test_an_error_in_a_block_ends_the_pass_and_the_next_one_works(small_blocks):
     np.testing.assert_allclose(
         gradient(design, y).product, gradient(DenseDesign(X), y).product, rtol=1e-11, atol=1e-14
     )
+
+
+def test_an_error_in_a_group_ends_the_pass_and_the_next_one_works(small_blocks, monkeypatch):
+    X, y = data()
+    monkeypatch.setattr(Design, "compiles", lambda self, columns, **_: True)
+    design = StreamedDesign(RowBlocks(lambda: iter(np.array_split(X, 7)), memory_limit="20kB"))
+    expected = gradient(design, y).product
+    run_group, calls = FusedWorker.run, []
+
+    def failing(self, numbered):
+        calls.append(numbered)
+        if len(calls) == 20:
+            raise MemoryError("no room for a group")
+        return run_group(self, numbered)
+
+    with monkeypatch.context() as patched, use_threads(3):
+        patched.setattr(FusedWorker, "run", failing)
+        with pytest.raises(MemoryError, match="no room for a group"):
+            gradient(design, y)
+    calls_then = len(calls)
+    np.testing.assert_array_equal(gradient(design, y).product, expected)
+    assert len(calls) == calls_then  # nothing of the failed pass ran on

@@ -25,10 +25,11 @@ from admm_softmax.sources.memory import memory_bytes
 #: wide rows have at least LEAST_BLOCK_ROWS rows, unless that makes them larger than
 #: MOST_BLOCK_BYTES.
 READ_BLOCK_BYTES, LEAST_BLOCK_ROWS, MOST_BLOCK_BYTES = 8 << 20, 256, 32 << 20
-#: Blocks that may wait to be used, besides the one in use.
-BLOCKS_AHEAD = 2
-#: Blocks that threads go through before they wait for each other. Over two classes a block of
-#: 8 MB takes a thread less than a millisecond, and waiting a tenth of that.
+#: Blocks in memory of their own, in use, waiting or being read; and how many of them a pass
+#: works on at the same time.
+BLOCKS_IN_FLIGHT, BLOCKS_HELD = 3, 2
+#: Blocks without memory of their own that are handed out together. Over two classes a block of
+#: 8 MB takes a thread less than a millisecond, and handing it over a tenth of that.
 BLOCKS_TOGETHER = 8
 
 
@@ -109,6 +110,8 @@ class BlockReader:
         #: "float16" or "bfloat16" where blocks hold the bits of such, else None.
         self.half = _half_of(rows) if self.compiled else None
         self.stored = self.dtype if self.half is None else np.dtype(np.uint16)
+        #: Whether rows are stored as they are used, one after the other.
+        self.fills = rows.fills and (self.half is not None or rows.dtype == self.dtype)
         self.cuts = [slice(i, min(i + size, n)) for i in range(0, n, size)]
         self.block_rows = min(size, n)
         self.block_bytes = self.block_rows * rows.n_features * self.stored.itemsize
@@ -138,7 +141,7 @@ class BlockReader:
     @property
     def in_flight_bytes(self) -> int:
         """What the blocks in use and those waiting take, besides the cache."""
-        own = self.block_bytes * (1 + BLOCKS_AHEAD)
+        own = self.block_bytes * BLOCKS_IN_FLIGHT
         if self.half is not None:
             own += 2 * self.block_bytes
         if self.rows.transform is not None:
@@ -166,9 +169,9 @@ class BlockReader:
         return chain.from_iterable(self.batches(reserve, wanted))
 
     def batches(
-        self, reserve: int = 0, wanted: Sequence[int] | None = None
+        self, reserve: int = 0, wanted: Sequence[int] | None = None, held: int = 1
     ) -> Generator[list[Block], None, None]:
-        """The same blocks, a few at a time; all of a batch are valid until the next batch.
+        """The same blocks, a few at a time; a batch is valid until `held` more were asked for.
 
         A batch has at most one block that takes memory; the others are in the cache, in the
         page cache, or in an array.
@@ -181,8 +184,9 @@ class BlockReader:
             wanted = range(len(self.cuts)) if wanted is None else wanted
             missing = [number for number in wanted if number not in self.cache]
             batch: list[Block] = []
+            in_use: deque[tuple[list[Block], bool]] = deque()
             loaded: deque[_Loaded] = deque()
-            with closing(self._ahead(missing)) as read:
+            with closing(self._ahead(missing, BLOCKS_IN_FLIGHT - held)) as read:
                 for i, number in enumerate(wanted):
                     X, last = self.cache.get(number), _Loaded(None, False, True)
                     if X is None:
@@ -193,8 +197,12 @@ class BlockReader:
                     batch.append(Block(number, self.cuts[number], X))
                     if not last.is_free or len(batch) == BLOCKS_TOGETHER or i + 1 == len(wanted):
                         yield batch
-                        self._settle(batch, last.is_own, keep)
+                        in_use.append((batch, last.is_own))
                         batch = []
+                        if len(in_use) == held:
+                            self._settle(*in_use.popleft(), keep)
+            for used in in_use:
+                self._settle(*used, keep)
             if len(self.cache) == len(self.cuts):
                 self.spare.clear()
 
@@ -215,8 +223,8 @@ class BlockReader:
             count = max(0, (available - self.in_flight_bytes) // self.block_bytes)
         return set(self.priority[:count])
 
-    def _ahead(self, numbers: Sequence[int]) -> Generator[list[_Loaded], None, None]:
-        """Blocks in memory, read by a thread while those before are used."""
+    def _ahead(self, numbers: Sequence[int], count: int) -> Generator[list[_Loaded], None, None]:
+        """Blocks in memory, so many read ahead by a thread while those before are used."""
         if not numbers:
             return
         loading, context = self._load(numbers), copy_context()
@@ -228,7 +236,7 @@ class BlockReader:
         thread = ThreadPoolExecutor(1, thread_name_prefix="admm-softmax-read")
         try:
             while True:
-                while len(waiting) <= BLOCKS_AHEAD:
+                while len(waiting) <= count:
                     waiting.append(thread.submit(context.run, following))
                 found = waiting.popleft().result()
                 if found is None:
@@ -241,21 +249,51 @@ class BlockReader:
     def _load(self, numbers: Sequence[int]) -> Generator[list[_Loaded], None, None]:
         """Read, widen and check blocks: those that take no memory together with the next."""
         together: list[_Loaded] = []
+        for number, X, is_own in self._read(numbers) if self.fills else self._pieced(numbers):
+            self.blocks_read += 1
+            if number in self.unchecked:
+                self._check_finite(X, self.cuts[number])
+                self.unchecked.discard(number)
+            is_free = self.rows.in_memory or is_mapped(X)
+            together.append(_Loaded(X, is_own, is_free))
+            if not is_free or len(together) == BLOCKS_TOGETHER:
+                yield together
+                together = []
+        if together:
+            yield together
+
+    def _read(self, numbers: Sequence[int]) -> Iterator[tuple[int, Any, bool]]:
+        """Blocks that are stored as they are used: in the page cache, or read to their place.
+
+        Neighbours are mapped together: to open a file, map it and unmap it again takes as long
+        as a tenth of a pass over a block with two classes.
+        """
+        for i in range(0, len(numbers), BLOCKS_TOGETHER):
+            some = numbers[i : i + BLOCKS_TOGETHER]
+            whole = slice(self.cuts[some[0]].start, self.cuts[some[-1]].stop)
+            neighbours = list(some) == list(range(some[0], some[0] + len(some)))
+            X = self._mapped(whole) if neighbours and len(some) > 1 else None
+            for number in some:
+                rows = self.cuts[number]
+                if X is not None:
+                    yield number, X[rows.start - whole.start : rows.stop - whole.start], False
+                elif (alone := self._mapped(rows)) is not None:
+                    yield number, alone, False
+                else:
+                    room = self._room()[: length(rows)]
+                    self.rows.fill(rows, room.view(self.rows.dtype))
+                    yield number, room, len(room) == self.block_rows
+
+    def _mapped(self, rows: slice) -> Any:
+        X = self.rows.mapped(rows)
+        return None if X is None or not _usable(X, self.rows.dtype) else X.view(self.stored)
+
+    def _pieced(self, numbers: Sequence[int]) -> Iterator[tuple[int, Any, bool]]:
+        """Blocks put together from pieces, which come in the source's own sizes."""
         for run in _rising(numbers):
             pieces = self.rows.read([self.cuts[number] for number in run])
             for number in run:
-                X, is_own = self._fill(number, pieces)
-                self.blocks_read += 1
-                if number in self.unchecked:
-                    self._check_finite(X, self.cuts[number])
-                    self.unchecked.discard(number)
-                is_free = self.rows.in_memory or is_mapped(X)
-                together.append(_Loaded(X, is_own, is_free))
-                if not is_free or len(together) == BLOCKS_TOGETHER:
-                    yield together
-                    together = []
-        if together:
-            yield together
+                yield number, *self._fill(number, pieces)
 
     def _fill(self, number: int, pieces: Iterator[tuple[int, Any]]) -> tuple[Any, bool]:
         rows, width = self.cuts[number], self.rows.n_features
@@ -309,6 +347,11 @@ def _half_of(rows: RowBlocks) -> str | None:
     if is_bfloat16(rows.dtype):
         return "bfloat16"
     return "float16" if rows.dtype == np.float16 and rows.dtype.isnative else None
+
+
+def length(rows: slice) -> int:
+    """How many rows a slice has."""
+    return int(rows.stop - rows.start)
 
 
 def _usable(piece: Any, dtype: Any) -> bool:

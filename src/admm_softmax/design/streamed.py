@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,9 @@ from admm_softmax.design.blocks import (
 )
 from admm_softmax.design.dense import FusedWorker, program_of
 from admm_softmax.design.fold import Fold, Request
-from admm_softmax.design.reader import Block, BlockReader
+from admm_softmax.design.reader import BLOCKS_HELD, Block, BlockReader, length
 from admm_softmax.design.rows import Rows
-from admm_softmax.design.streamed_pass import LastBuffers, Window, cut, length, run_all
+from admm_softmax.design.streamed_pass import Flow, LastBuffers, Window, cut
 from admm_softmax.design.workers import BlasWorker, Worker
 from admm_softmax.kernels.row_kernel import Sums
 from admm_softmax.sources import RowBlocks
@@ -104,14 +105,21 @@ class StreamedDesign(RowBlockDesign):
         sums = np.zeros((len(requests), len(requests[0].kernel.sums)))
         fused = compiled and requests[0].kernel.twin is not None
         window, worker = Window(self, self.reader.half if fused else None), None
-        batches: Iterator[list[Block]] = self.reader.batches(reserve)
+        # Where blocks are widened first, one is in memory at a time.
+        held = BLOCKS_HELD if fused else 1
+        batches: Generator[list[Block]] = self.reader.batches(reserve, held=held)
         if not fused:
             batches = ([block] for block in self.blocks(reserve))
-        for batch in batches:
-            window.show(batch[0])
-            if worker is None:
-                worker = self._worker_on(window, requests, W, n_groups, compiled)
-            for part in run_all(worker, window, batch, cuts, turns):
+        flow = Flow(window, cuts, turns)
+        with self.reader.lock, blas_threads(1), closing(batches), closing(flow):
+            for batch in batches:
+                window.show(batch[0])
+                if worker is None:
+                    worker = self._worker_on(window, requests, W, n_groups, compiled)
+                flow.begin(worker, batch)
+                for part in flow.sums(all_but=held - 1):
+                    sums += part
+            for part in flow.sums():
                 sums += part
         assert worker is not None
         product = worker.product()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
+from functools import partial
 from itertools import chain, pairwise
 from threading import local
 from typing import TYPE_CHECKING, Any
@@ -10,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from admm_softmax._arrays import Array
-from admm_softmax._parallel import ordered_map, thread_count
+from admm_softmax._interrupts import check_interrupt
+from admm_softmax._parallel import Lanes, thread_count
 from admm_softmax.design.blocks import BLOCK_BYTES
-from admm_softmax.design.reader import Block
+from admm_softmax.design.reader import Block, length
 from admm_softmax.design.workers import Worker
 
 if TYPE_CHECKING:
@@ -66,35 +70,54 @@ class LastBuffers(dict[tuple[int, ...], Any]):
         return found
 
 
-def run_all(
-    worker: Worker, window: Window, batch: list[Block], n_cuts: int, turns: int
-) -> Iterator[Array]:
-    """Run the groups of every block, and return their sums, block by block in order.
+class Flow:
+    """Runs the groups of blocks as these come, and hands out their sums in order.
 
-    A task has several groups, and goes through all blocks: handing tasks to threads would
-    otherwise take longer than a pass with few classes.
+    A group's parts run one after the other, in one lane; blocks need not wait for each other.
+    Before the next batch is begun, only the batch before it need have ended, so that threads
+    have work while this one fetches blocks, and no one waits for the slowest at every block.
     """
-    # Block b has the groups from (b mod turns) · cuts on.
-    firsts = [block.number % turns * n_cuts for block in batch]
-    parts = [cut(block.rows, n_cuts) for block in batch]
-    used = sorted({f + i for f, own in zip(firsts, parts, strict=True) for i in range(len(own))})
-    ends = np.linspace(0, len(used), min(len(used), 2 * thread_count()) + 1).astype(int)
 
-    def task(groups: list[int]) -> list[list[Array]]:
-        found = []
-        for block, first, own in zip(batch, firsts, parts, strict=True):
-            window.show(block)
-            here = [g for g in groups if 0 <= g - first < len(own)]
-            found.append([worker.run((g, own[g - first])) for g in here])
-        return found
+    def __init__(self, window: Window, n_cuts: int, turns: int) -> None:
+        self.window, self.n_cuts, self.turns = window, n_cuts, turns
+        self.lanes = Lanes(min(n_cuts * turns, 2 * thread_count()))
+        #: Sums of the batches begun, by block and group, with the jobs that write them.
+        self.begun: deque[tuple[list[list[Any]], list[Future[None]]]] = deque()
 
-    tasks = ordered_map(task, [used[i:j] for i, j in pairwise(ends)])
-    return chain.from_iterable(of_task[b] for b in range(len(batch)) for of_task in tasks)
+    def begin(self, worker: Worker, batch: list[Block]) -> None:
+        """Let threads run the groups of these blocks."""
+        check_interrupt()
+        # Block b has the groups from (b mod turns) · cuts on.
+        parts = [(block, block.number % self.turns * self.n_cuts) for block in batch]
+        slices = [cut(block.rows, self.n_cuts) for block in batch]
+        sums: list[list[Any]] = [[None] * len(own) for own in slices]
+        n_lanes = len(self.lanes)
 
+        def job(lane: int) -> None:
+            for (block, first), own, out in zip(parts, slices, sums, strict=True):
+                self.window.show(block)
+                for i in range((lane - first) % n_lanes, len(own), n_lanes):
+                    out[i] = worker.run((first + i, own[i]))
 
-def length(rows: slice) -> int:
-    """How many rows a slice has."""
-    return int(rows.stop - rows.start)
+        used = {(first + i) % n_lanes for (_, first), own in zip(parts, slices, strict=True)
+                for i in range(len(own))}  # fmt: skip
+        self.begun.append(
+            (sums, [self.lanes.start(lane, partial(job, lane)) for lane in sorted(used)])
+        )
+
+    def sums(self, all_but: int = 0) -> Iterator[Array]:
+        """Sums of the batches begun, block by block and group by group, but for the last ones."""
+        while len(self.begun) > all_but:
+            sums, jobs = self.begun[0]
+            for job in jobs:
+                job.result()
+            self.begun.popleft()
+            yield from chain.from_iterable(sums)
+
+    def close(self) -> None:
+        """Wait for what still runs, after an error: its rows must stay until then."""
+        for _, jobs in self.begun:
+            wait(jobs)
 
 
 def cut(rows: slice, count: int) -> list[slice]:

@@ -37,10 +37,20 @@ class Source(ABC):
     lasting: bool = True
     #: Whether the rows are in memory already, so that pieces of them take none.
     in_memory: bool = False
+    #: Whether rows are stored one after the other, so that `fill` reads any of them at once.
+    fills: bool = False
 
     @abstractmethod
     def read(self, wanted: Sequence[slice]) -> Iterator[Piece]:
         """The rows of rising, disjoint slices, in pieces that lie within one slice each."""
+
+    def mapped(self, rows: slice) -> Any:
+        """The rows of a slice where the page cache has them; None where it has not all of them."""
+        return None
+
+    def fill(self, rows: slice, out: Any) -> None:
+        """Read the rows of a slice, as they are stored, into an array."""
+        raise NotImplementedError(f"{type(self).__name__} reads its rows in order only")
 
     def describe(self, row: int) -> str:
         """Where a row is, for errors."""

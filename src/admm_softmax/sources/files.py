@@ -30,6 +30,7 @@ class FileRows(Source):
     """
 
     lasting = False
+    fills = True
 
     def __init__(self, path: Any, offset: int, shape: tuple[int, ...], dtype: Any) -> None:
         self.path = Path(path)
@@ -62,12 +63,25 @@ class FileRows(Source):
                     self._fill(file, memory[: count * self.row_bytes], start)
                     yield start, room[:count]
 
+    def mapped(self, rows: slice) -> Any:
+        """The rows of a slice where the page cache has them, else None."""
+        shape = (rows.stop - rows.start, *self.row_shape)
+        with open(self.path, "rb", buffering=0) as file:
+            return mapped(file, self.offset + rows.start * self.row_bytes, shape, self.dtype)
+
+    def fill(self, rows: slice, out: Any) -> None:
+        """Read the rows of a slice into an array in C order of the same type."""
+        with open(self.path, "rb", buffering=0) as file:
+            file.seek(self.offset + rows.start * self.row_bytes)
+            self._fill(file, memoryview(out.reshape(-1).view(np.uint8)), rows.start)
+
     def _fill(self, file: Any, memory: memoryview, start: int) -> None:
         done = 0
         while done < len(memory):
             got = file.readinto(memory[done:])
             if not got:
-                raise ValueError(f"{self.path} ends at row {start}: it became shorter while read")
+                row = start + done // self.row_bytes
+                raise ValueError(f"{self.path} ends at row {row}: it became shorter while read")
             done += got
 
 

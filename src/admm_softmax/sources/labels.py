@@ -30,11 +30,11 @@ def read_labels(y: Any, rows: Source | None = None) -> Any:
     parts = [_load(path) for path in paths]
     shards = _shards_of(rows)
     if len(parts) > 1 and shards is not None:
-        if len(parts) != len(shards.shards):
+        if len(parts) != len(shards.given):
             raise ValueError(
-                f"labels have {len(parts)} shards for {len(shards.shards)} shards of rows"
+                f"labels have {len(parts)} shards for {len(shards.given)} shards of rows"
             )
-        for path, part, shard in zip(paths, parts, shards.shards, strict=True):
+        for path, part, shard in zip(paths, parts, shards.given, strict=True):
             if len(part) != shard.n_rows:
                 raise ValueError(
                     f"{path} has {len(part)} labels for {shard.n_rows} rows of {shard.name}"

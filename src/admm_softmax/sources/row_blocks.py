@@ -88,6 +88,7 @@ class RowBlocks(Source):
         self.row_shape, self.dtype = self.source.row_shape, self.source.dtype
         self.lasting = self.source.lasting or transform is not None
         self.in_memory = self.source.in_memory and transform is None
+        self.fills = self.source.fills and transform is None
         if transform is not None:
             self._learn()
         if len(self.row_shape) != 1:
@@ -116,12 +117,20 @@ class RowBlocks(Source):
             return self.source.read(wanted)
         return self._transformed(wanted)
 
+    def mapped(self, rows: slice) -> Any:
+        """The rows of a slice where the page cache has them, else None."""
+        return self.source.mapped(rows)
+
+    def fill(self, rows: slice, out: Any) -> None:
+        """Read the rows of a slice, as they are stored, into an array."""
+        self.source.fill(rows, out)
+
     def picked(self, indices: Any) -> RowBlocks:
         """Some of the rows, by rising positions, with the same settings."""
         other = copy(self)
         other.source = PickedRows(self.source, indices)
         other.n_rows, other.can_skip = other.source.n_rows, other.source.can_skip
-        other.in_memory = False
+        other.in_memory = other.fills = False
         return other
 
     @property

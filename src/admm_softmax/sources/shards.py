@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,8 @@ class Shards(Source):
     """The rows of shard 0, then of shard 1, … All have the same columns and type."""
 
     def __init__(self, shards: Sequence[Source]) -> None:
+        #: All of them; `shards` are those that hold rows.
+        self.given = list(shards)
         self.shards = [shard for shard in shards if shard.n_rows]
         if not self.shards:
             raise ValueError(f"{shards[0].name}: the shards hold no rows")
@@ -35,6 +38,7 @@ class Shards(Source):
         self.row_shape, self.dtype = first.row_shape, first.dtype
         self.can_skip = all(shard.can_skip for shard in self.shards)
         self.lasting = all(shard.lasting for shard in self.shards)
+        self.fills = all(shard.fills for shard in self.shards)
 
     def read(self, wanted: Sequence[slice]) -> Iterator[Piece]:
         """The rows of the shards that the slices touch, others are not opened."""
@@ -56,6 +60,19 @@ class Shards(Source):
         start = int(self.starts[number])
         for first, rows in self.shards[number].read(wanted):
             yield start + first, rows
+
+    def mapped(self, rows: slice) -> Any:
+        """The rows of a slice that lies within one shard, if the page cache has them."""
+        numbers, slices = self._by_shard([rows])
+        return self.shards[numbers[0]].mapped(slices[0][0]) if len(numbers) == 1 else None
+
+    def fill(self, rows: slice, out: Any) -> None:
+        """Read the rows of a slice from the shards that it touches."""
+        done = 0
+        for number, (part,) in zip(*self._by_shard([rows]), strict=True):
+            count = part.stop - part.start
+            self.shards[number].fill(part, out[done : done + count])
+            done += count
 
     def describe(self, row: int) -> str:
         """The row as the shard counts it."""
