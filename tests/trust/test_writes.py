@@ -204,9 +204,20 @@ def onnx_file(folder):
     return lambda: write(old), lambda: write(new), lambda: path.read_bytes() == written
 
 
+class Drawn:
+    """The result of a probe, whose plot is drawn once."""
+
+    def __init__(self, found):
+        self.figure = found.plot()
+        self.figure.set_size_inches(2, 2)
+
+    def plot(self):
+        return self.figure
+
+
 def plot_of_a_probe(folder):
     path = folder / "plot.png"
-    old, new = (probe((X, Y), Cs=Cs, samples=10) for Cs in ([0.1, 1.0], [0.1, 1.0, 10.0]))
+    old, new = (Drawn(probe((X, Y), Cs=Cs, samples=10)) for Cs in ([0.1, 1.0], [0.1, 1.0, 10.0]))
 
     def write(found):
         probing._written(found, None, None, path)
