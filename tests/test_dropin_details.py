@@ -115,3 +115,29 @@ def test_weights_in_any_container():
         assert np.isfinite(cv.scores_).all()
     with pytest.raises(TypeError, match="sample_weight must hold real numbers, got other"):
         SoftmaxRegression().fit(X, y, ["a"] * 90)
+
+
+def test_a_cross_validation_is_one_task_of_scikit_learns_callbacks():
+    pytest.importorskip("sklearn.callback")
+    X, y = make(90, 4, 3)
+    seen = []
+
+    class Recorder:
+        """What was told, in order."""
+
+        def setup(self, estimator, context):
+            seen.append("setup")
+
+        def teardown(self, estimator, context):
+            seen.append("teardown")
+
+        def on_fit_task_begin(self, estimator, context):
+            seen.append("begin")
+
+        def on_fit_task_end(self, estimator, context):
+            seen.append("end")
+
+    plain = SoftmaxRegressionCV([0.1, 1.0], cv=3).fit(X, y)
+    clf = SoftmaxRegressionCV([0.1, 1.0], cv=3).set_callbacks(Recorder()).fit(X, y, np.ones(90))
+    assert seen == ["setup", "begin", "end", "teardown"]
+    np.testing.assert_array_equal(clf.coef_, plain.coef_)

@@ -204,9 +204,40 @@ def onnx_file(folder):
     return lambda: write(old), lambda: write(new), lambda: path.read_bytes() == written
 
 
+def torch_file(name):
+    """Weight and bias as tensors, in a file of either kind."""
+
+    def writer(folder):
+        pytest.importorskip("torch")
+        from admm_softmax.exchange import torch as tensors
+
+        path = folder / name
+        old, new = models()
+        tensors.write(new, path)
+        written = path.read_bytes()
+        return (
+            lambda: tensors.write(old, path),
+            lambda: tensors.write(new, path),
+            lambda: path.read_bytes() == written,
+        )
+
+    return writer
+
+
+class Drawn:
+    """The result of a probe, whose plot is drawn once."""
+
+    def __init__(self, found):
+        self.figure = found.plot()
+        self.figure.set_size_inches(2, 2)
+
+    def plot(self):
+        return self.figure
+
+
 def plot_of_a_probe(folder):
     path = folder / "plot.png"
-    old, new = (probe((X, Y), Cs=Cs, samples=10) for Cs in ([0.1, 1.0], [0.1, 1.0, 10.0]))
+    old, new = (Drawn(probe((X, Y), Cs=Cs, samples=10)) for Cs in ([0.1, 1.0], [0.1, 1.0, 10.0]))
 
     def write(found):
         probing._written(found, None, None, path)
@@ -231,6 +262,8 @@ WRITERS = [
     pytest.param(skops_file, id="skops"),
     pytest.param(onnx_file, id="onnx"),
     pytest.param(plot_of_a_probe, id="plot of a probe"),
+    pytest.param(torch_file("m.pt"), id="torch", marks=pytest.mark.torch),
+    pytest.param(torch_file("m.safetensors"), id="safetensors", marks=pytest.mark.torch),
 ]
 
 

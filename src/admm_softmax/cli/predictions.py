@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TextIO, TypeAlias
 import numpy as np
 
 from admm_softmax.cli.output import plain
+from admm_softmax.storage import arrays
 from admm_softmax.storage.atomic import replacing
 
 #: Called with ids, labels and probabilities (or None) of a block.
@@ -53,7 +54,7 @@ def writer(out: str, header: Header, as_json: bool) -> Iterator[Write]:
             parts: list[Any] = []
             yield lambda _, labels, p: parts.append(labels if p is None else p)
             with part.open("xb") as binary:
-                np.save(binary, np.concatenate(parts) if parts else np.zeros(0))
+                arrays.write(binary, np.concatenate(parts) if parts else np.zeros(0))
         else:
             with _Parquet(part, header) as table:
                 yield table.write

@@ -43,6 +43,7 @@ from admm_softmax.estimators.selection import (
     paths_identity,
     stacked_arrays,
 )
+from admm_softmax.estimators.sklearn_callbacks import CallbackSupportMixin, as_one_task
 from admm_softmax.estimators.sklearn_parameters import check_settings
 from admm_softmax.estimators.splits import fold_pairs
 from admm_softmax.estimators.validation_distance import distance
@@ -58,7 +59,7 @@ from admm_softmax.storage.identity import as_text
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SoftmaxRegressionCV(SoftmaxClassifier):
+class SoftmaxRegressionCV(CallbackSupportMixin, SoftmaxClassifier):
     """Softmax regression whose penalty is chosen by cross-validation, or on validation rows.
 
     After scikit-learn's LogisticRegressionCV. All penalties and folds share one Gram matrix
@@ -189,6 +190,7 @@ class SoftmaxRegressionCV(SoftmaxClassifier):
         hold.release()
         return self
 
+    @as_one_task
     def _fit(self, rows: HeldOut, validation_rows: HeldOut, routed: Routed) -> None:
         # Folds and scores look at rows and labels again: what is in files is opened once.
         X, y = self._opened(rows.X, rows.y, reset=True)

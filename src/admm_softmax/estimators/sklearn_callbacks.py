@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from admm_softmax.design import Design
@@ -48,6 +49,25 @@ def start_callbacks(
         return {"classes_": classes, "coef_": coef, "intercept_": last}
 
     return Steps(context, shared, attributes)
+
+
+def as_one_task(method: Any) -> Any:
+    """Tell scikit-learn's callbacks when a method that fits to rows begins and ends."""
+
+    @wraps(method)
+    def told(estimator: Any, rows: Any, *more: Any) -> None:
+        context = None
+        shared = {"estimator": estimator, "X": rows.X, "y": rows.y}
+        if getattr(estimator, "_skl_callbacks", None):
+            weight = rows.sample_weight
+            shared["metadata"] = None if weight is None else {"sample_weight": weight}
+            context = estimator._init_callback_context()
+            context.call_on_fit_task_begin(**shared)
+        method(estimator, rows, *more)
+        if context is not None:
+            context.call_on_fit_task_end(**shared, reconstruction_attributes={})
+
+    return with_callbacks(told)
 
 
 class Steps:

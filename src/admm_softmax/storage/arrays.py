@@ -59,7 +59,12 @@ def save(path: Path, array: NDArray[Any]) -> None:
     """Write the array to the file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as part, part.open("xb") as file:
-        np.save(_Unbuffered(file), array)
+        write(file, array)
+
+
+def write(file: IO[bytes], array: NDArray[Any]) -> None:
+    """Write the array to an open file; OSError where the disk is full."""
+    np.save(_Unbuffered(file), array)
 
 
 class _Unbuffered:
