@@ -55,17 +55,18 @@ def embeddings(n=1500, d=300, K=4):
     return X.astype(np.float16), y
 
 
-@pytest.mark.parametrize("d", [5, 300, 1100])
+@pytest.mark.parametrize("d", [5, 300, 1100, 9001])
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 def test_a_compiled_pass_has_the_bits_of_the_widened_copy(d, kind, monkeypatch):
     monkeypatch.setattr(Design, "compiles", lambda self, columns, **_: True)
-    X, y = embeddings(700, d)
+    n = 700 if d < 9000 else 200
+    X, y = embeddings(n, d)
     bits = bits_of(X)
     half = HalfDesign(X) if kind == "float16" else HalfDesign(bits, half=kind)
     full = DenseDesign(X.astype(np.float32) if kind == "float16" else widened(bits))
     W = np.random.default_rng(1).standard_normal((d + 1, 4))
     folds = [
-        design.fold(W, rows.gradient, (design.place(y), design.place(np.full(700, 1 / 700))))
+        design.fold(W, rows.gradient, (design.place(y), design.place(np.full(n, 1 / n))))
         for design in (half, full)
     ]
     np.testing.assert_array_equal(folds[0].product, folds[1].product)

@@ -57,6 +57,21 @@ def copy_panel(x, row_bytes, count, out):
         out[t] = memory(x + t * row_bytes, out.shape[1], out.dtype)
 
 
+def widening(half):
+    """The stand-in for the intrinsic that widens rows of this kind of half."""
+
+    def widen_rows(x, row_bytes, ahead, count, n_vectors, out, place):
+        for t in range(count):
+            bits = memory(x + t * row_bytes, n_vectors * halves.FLOATS, np.uint16)
+            if half == "float16":
+                row = bits.view(np.float16).astype(np.float32)
+            else:
+                row = (bits.astype(np.uint32) << 16).view(np.float32)
+            out[t, place : place + len(row)] = row
+
+    return widen_rows
+
+
 def gather_tile(size, data, indices, start, stop, M, k, out, i):
     columns = slice(k, k + size * gather.LANES)
     out[i, columns] = data[start:stop].astype(float) @ M[indices[start:stop], columns]
@@ -90,6 +105,7 @@ STAND_INS = {
     tiles.copy_panel: copy_panel,
     tiles.gather_tile: gather_tile,
     folds.call_twin: call_twin,
+    **{rows: widening(half) for half, rows in halves.WIDENED_ROWS.items()},
     halves._from_bits: lambda bits: np.array(bits, np.uint32).view(np.float32)[()],
     halves._converted: lambda bits: np.array(bits, np.uint16).view(np.float16)[()].astype("f4"),
 }

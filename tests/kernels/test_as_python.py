@@ -32,7 +32,8 @@ def run_twin(kernel, scores, inputs):
     C = np.eye(K)[codes] if codes.ndim == 1 else codes
     w = np.zeros(T)
     w[:COUNT] = inputs.get("weights", 0.0)
-    lane = np.zeros((twins.ROOM + 1, T))
+    lane = np.zeros((twins.ROOM + twins.INPUT_LANES, T))
+    lane[twins.CODED] = codes.ndim == 1
     lane[twins.TRUTH, :COUNT] = C.argmax(axis=1)
     R, new = np.zeros((max(kernel.results, 1) * K, T)), np.zeros((K, T))
     sums = np.zeros(max(len(kernel.sums), 8))

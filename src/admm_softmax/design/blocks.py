@@ -31,6 +31,8 @@ GROUP_BYTES = 64 << 20
 #: group has at least so many rows, of which the products take fifty times as long.
 LARGE_SUM = 256 << 10
 LARGE_SUM_ROWS = 1024
+#: Groups begin at multiples of so many rows, so that they are of about the same size.
+CUT_ROWS = 64
 #: Rows of weight zero stay in a product if more than this share of the rows has weight.
 KEPT_ABOVE = 0.95
 #: Bytes that a dense panel of rows may occupy.
@@ -117,7 +119,8 @@ class RowBlockDesign(Design):
         if 8 * W.size > LARGE_SUM:
             while count > 4 and self.n_rows < LARGE_SUM_ROWS * count:
                 count //= 2
-        cuts = np.linspace(0, n_blocks, count + 1).astype(int) * size
+        unit = min(size, CUT_ROWS)
+        cuts = np.linspace(0, -(-self.n_rows // unit), count + 1).astype(int) * unit
         return [slice(int(i), int(min(j, self.n_rows))) for i, j in pairwise(cuts)]
 
     def gram(self, weights: Rows, dtype: Any = np.float64) -> Any:

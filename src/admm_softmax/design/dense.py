@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -9,7 +10,13 @@ from scipy.linalg import blas
 
 from admm_softmax._arrays import Array
 from admm_softmax._parallel import blas_threads, ordered_map
-from admm_softmax.design.blocks import PANEL_BYTES, RowBlockDesign, as_floating, mirror_upper
+from admm_softmax.design.blocks import (
+    LARGE_SUM,
+    PANEL_BYTES,
+    RowBlockDesign,
+    as_floating,
+    mirror_upper,
+)
 from admm_softmax.design.fold import Request
 from admm_softmax.design.workers import Readable, Worker
 
@@ -18,7 +25,8 @@ if TYPE_CHECKING:
 
 #: Bytes of X that go through both products of a compiled pass together.
 FUSED_BYTES = 2 << 20
-MOST_BLOCK_ROWS = 64
+MOST_BLOCK_ROWS, LEAST_BLOCK_ROWS = 64, 16
+LARGE_SUM_BLOCK = 64
 #: Entries of the groups' sums that one thread adds up at a time.
 SUMMED_TOGETHER = 1 << 16
 
@@ -120,13 +128,15 @@ class FusedWorker(Worker):
         from admm_softmax.kernels.compiled import folds, thin  # noqa: PLC0415
 
         X, d = design.X, design.X.shape[1]
-        self.design, self.program, self.more = design, program, more
         dtype, state_dtype = design.dtype, program.state_dtype(design.state_dtype)
+        self.block = _block_rows(d * dtype.itemsize, d * W.shape[1] * dtype.itemsize)
+        program = replace(program, tile_rows=min(program.tile_rows, self.block))
+        self.design, self.program, self.more = design, program, more
         self.fold = folds.dense_pass(dtype, state_dtype, design.half)
         self.Wt = thin.transposed(W[:d], dtype)
         self.bias = np.array(W[d] if design.intercept else np.zeros(W.shape[1]), np.float64)
         self.state = program.states(design.state_dtype)
-        in_rows = X.strides[1] == X.itemsize or design.half is not None
+        in_rows = X.strides[1] == X.itemsize
         self.whole = thin.whole_columns(d, dtype.itemsize) if in_rows else 0
         self.outputs = program.new_rows(design.n_rows, design.state_dtype, design.room)
         shape = (n_groups, program.n_results, design.n_features)
@@ -167,17 +177,15 @@ class FusedWorker(Worker):
 
     def _room(self) -> tuple[Any, ...]:
         """What one thread works in; see `folds`."""
-        from admm_softmax.kernels.compiled import thin  # noqa: PLC0415
+        from admm_softmax.kernels.compiled import folds, thin  # noqa: PLC0415
 
         program, d, dtype = self.program, self.design.X.shape[1], self.design.dtype
         S, R, work, lane = program.room()
-        block = _block_rows(d * dtype.itemsize, program.tile_rows)
+        block = self.block
         scores = np.zeros((block // program.tile_rows, *S.shape))
         packed = np.zeros(program.n_results * block, dtype)
-        if self.design.half is None:
-            rest = np.zeros((block, thin.padded(d, dtype.itemsize) - self.whole), dtype)
-        else:
-            rest = thin.aligned(block, d, dtype)
+        widened = folds.WIDENED if self.design.half is not None and self.whole else 0
+        rest = thin.aligned(block, widened + d - self.whole, dtype)
         copied = np.zeros((block, thin.panel(dtype.itemsize)), dtype)
         part = thin.aligned(program.n_results, d, dtype)
         return scores, R, work, lane, packed, rest, copied, part
@@ -207,7 +215,12 @@ class FusedWorker(Worker):
         return [rows if self.program.n_new else None for rows in self.outputs]
 
 
-def _block_rows(row_bytes: int, tile_rows: int) -> int:
-    """How many rows go through both products together: whole tiles of scores."""
-    rows = min(MOST_BLOCK_ROWS, FUSED_BYTES // row_bytes)
-    return max(1, rows // tile_rows) * tile_rows
+def _block_rows(row_bytes: int, sum_bytes: int) -> int:
+    """How many rows go through both products together: a power of two.
+
+    Sums that the cache does not hold are read and written once per block: then blocks are larger.
+    """
+    rows = LARGE_SUM_BLOCK if sum_bytes > LARGE_SUM else MOST_BLOCK_ROWS
+    while rows > LEAST_BLOCK_ROWS and rows * row_bytes > FUSED_BYTES:
+        rows //= 2
+    return rows

@@ -28,11 +28,22 @@ from admm_softmax.kernels.compiled.jit import (
 )
 from admm_softmax.kernels.compiled.lanes import LANES, spread
 from admm_softmax.kernels.compiled.lanes import store as store_lanes
-from admm_softmax.kernels.compiled.rows import ROOM, TRUTH, TWIN, WORK
-from admm_softmax.kernels.compiled.thin import PRODUCTS
+from admm_softmax.kernels.compiled.rows import (
+    CODED,
+    INPUT_LANES,
+    ROOM,
+    TRUTH,
+    TWIN,
+    WEIGHTS,
+    WORK,
+)
+from admm_softmax.kernels.compiled.thin import CHUNK_BYTES, PRODUCTS, TILE_ROW_BYTES, piece
 from admm_softmax.kernels.compiled.tiles import address_of
 from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR, solve_tile
 
+#: Columns of an X of halves that are widened together, for X W and for Xᵀ R.
+WIDENED = CHUNK_BYTES // 4
+TRANSPOSED = 2 * TILE_ROW_BYTES // 4
 #: Rows added up in the data's precision before they join the sum in double.
 FLUSH = 1024
 _CUBE = types.float64[:, :, ::1]
@@ -57,7 +68,7 @@ def room_of(n_scores: int, n_classes: int, n_results: int, T: int) -> tuple[Any,
 
     The last tiles of `work` and the last lanes of `lane` are for its row inputs.
     """
-    work, lane = np.zeros((WORK + 3, n_classes, T)), np.zeros((ROOM + 2, T))
+    work, lane = np.zeros((WORK + 3, n_classes, T)), np.zeros((ROOM + INPUT_LANES, T))
     return np.zeros((n_scores, T)), np.zeros((n_results, T)), work, lane
 
 
@@ -134,8 +145,9 @@ def _run_tile(
     keep_small()
     n_requests, T = len(which), S.shape[1]
     K, r = S.shape[0] // n_requests, R.shape[0] // n_requests
-    C, Z, new, w = work[WORK], work[WORK + 1], work[WORK + 2], lane[ROOM + 1]
+    C, Z, new, w = work[WORK], work[WORK + 1], work[WORK + 2], lane[WEIGHTS]
     label_tile(C, lane[TRUTH], first, count, codes, soft)
+    lane[CODED, 0] = 1.0 if len(codes) else 0.0
     for g in range(n_requests):
         own = which[g]
         for t in range(T):
@@ -148,7 +160,7 @@ def _run_tile(
             store(new, first, count, new_rows[g])
 
 
-def _fold_dense(
+def _fold_dense(  # noqa: PLR0912  (floats and halves, whole panels and the rest)
     twin: int, x: int, row_bytes: int, column_bytes: int, d: int, whole: int, start: int,
     stop: int, room: Any, Wt: Any, bias: Any, intercept: bool, settings: Any, codes: Any,
     soft: Any, weights: Any, which: Any, state: Any, new_rows: Any, part: Any, total: Any,
@@ -168,21 +180,28 @@ def _fold_dense(
     S, R, work, lane, R_data, rest, copied = room
     block, T = S.shape[0] * S.shape[2], S.shape[2]
     rest_x, rest_bytes = address_of(rest), rest.shape[1] * rest.itemsize
-    packed = 0 if widens else whole
-    tail_x = rest_x + (whole - packed) * rest.itemsize
+    # An X of halves has its whole panels widened piece by piece, before the columns that are left.
+    tail = WIDENED if widens and whole else 0
+    tail_x = rest_x + tail * rest.itemsize
+    size = max(1, piece(whole, rest.itemsize))
+    # The next block comes while this one is read for the last time.
+    following = block * row_bytes
+    soon = 0 if n_results else following
     if intercept and is_first:
         for k in range(n_results):
             total[k, d] = 0.0
     for first in range(start, stop, block):
         count = min(block, stop - first)
         here = x + first * row_bytes
-        pack(here, row_bytes, column_bytes, count, packed, d, rest)
-        whole_x = rest_x if widens else here
-        whole_bytes = rest_bytes if widens else row_bytes
+        pack(here, row_bytes, column_bytes, count, whole, d, rest, tail, 0)
         if K:
             spread_bias(bias, S)
-            if whole:
-                product(whole_x, whole_bytes, count, 0, whole, Wt, S, not widens)
+            if not widens and whole:
+                product(here, row_bytes, count, 0, whole, Wt, S, True)
+            for j in range(0, whole if widens else 0, size):
+                end = min(whole, j + size)
+                pack(here, row_bytes, column_bytes, count, j, end, rest, 0, soon)
+                product(rest_x, rest_bytes, count, j, end - j, Wt, S, False)
             if whole < d:
                 product(tail_x, rest_bytes, count, whole, d - whole, Wt, S, False)
         for t in range(0, count, T):
@@ -194,8 +213,12 @@ def _fold_dense(
             continue
         if whole < d:
             add_transpose_product(tail_x, rest_bytes, count, whole, d - whole, R_data, part, copied)
-        if whole:
-            add_transpose_product(whole_x, whole_bytes, count, 0, whole, R_data, part, copied)
+        if not widens and whole:
+            add_transpose_product(here, row_bytes, count, 0, whole, R_data, part, copied)
+        for j in range(0, whole if widens else 0, TRANSPOSED):
+            end = min(whole, j + TRANSPOSED)
+            pack(here, row_bytes, column_bytes, count, j, end, rest, 0, following)
+            add_transpose_product(rest_x, rest_bytes, count, j, end - j, R_data, part, copied)
         waiting += count
         if waiting >= FLUSH or (first + block >= stop and not more):
             waiting = 0

@@ -18,11 +18,12 @@ from admm_softmax.kernels.compiled.arrays import plain
 from admm_softmax.kernels.compiled.jit import (
     callable_from_python,
     compiled,
+    keep_small,
     separate,
     with_globals,
 )
-from admm_softmax.kernels.compiled.target import CONVERTS_HALVES
-from admm_softmax.kernels.compiled.tiles import pointed_at
+from admm_softmax.kernels.compiled.target import CONVERTS_HALVES, VECTOR_BYTES
+from admm_softmax.kernels.compiled.tiles import Emitter, I, pointed_at
 
 #: 2¹¹²: the exponents of float32 begin so much lower than those of float16.
 _SHIFT = np.float32(2.0**112)
@@ -74,7 +75,67 @@ WIDENED_ENTRY = {
     "bfloat16": compiled(_shifted, set()),
 }
 _BITS = np.zeros(0, np.uint16)
+#: float32 in a vector register.
+FLOATS = VECTOR_BYTES // 4
+#: Stand for functions of one kind of half in the template below.
 widened: Any = None
+widen_rows: Any = None
+
+
+def _widening(half: str) -> Any:
+    """The intrinsic that widens vectors of some rows, of "float16" or "bfloat16".
+
+    out[t, place + j] = X[t, j] for t < count and the columns j of `n_vectors` vectors. A loop over
+    `widened` would be made into shorter vectors, and ask for nothing ahead.
+    """
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def rows(typing: Any, x: Any, row_bytes: Any, ahead: Any, count: Any, n_vectors: Any,
+             out: Any, place: Any) -> Any:  # fmt: skip
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            x, row_bytes, ahead, count, n_vectors, _, place = arguments
+            e = Emitter(context, builder, signature, arguments, ir.FloatType())
+            bits = ir.VectorType(ir.IntType(16), FLOATS)
+            with e.loop(e.number(0), count) as t:
+                row = builder.bitcast(e.at(x, t, row_bytes), bits.as_pointer())
+                to = e.entry(5, t, place)
+                with e.loop(e.number(0), n_vectors) as v:
+                    here = builder.gep(row, [v])
+                    value = builder.load(here)
+                    value.align = 2
+                    e.fetch(here, ahead, 2 * FLOATS, level=2)
+                    e.store(_wide(builder, value, half), to, builder.mul(v, e.number(FLOATS)))
+            return context.get_dummy_value()
+
+        return types.void(I, I, I, I, I, out, I), emit
+
+    return rows
+
+
+def _wide(builder: Any, bits: Any, half: str) -> Any:
+    """A vector of float32 from one of halves' bits, as the functions above do it by entry."""
+    n = bits.type.count
+    floats, whole = ir.VectorType(ir.FloatType(), n), ir.VectorType(ir.IntType(32), n)
+    if half == "float16" and CONVERTS_HALVES:
+        return builder.fpext(builder.bitcast(bits, ir.VectorType(ir.HalfType(), n)), floats)
+
+    def number(value: int) -> Any:
+        return ir.Constant(whole, [value] * n)
+
+    bits = builder.zext(bits, whole)
+    if half == "bfloat16":
+        return builder.bitcast(builder.shl(bits, number(16)), floats)
+    size = builder.shl(builder.and_(bits, number(0x7FFF)), number(13))
+    sign = builder.shl(builder.and_(bits, number(0x8000)), number(16))
+    shift = ir.Constant(floats, [float(_SHIFT)] * n)
+    scaled = builder.bitcast(builder.fmul(builder.bitcast(size, floats), shift), whole)
+    special = builder.or_(size, number(0x7F800000))
+    is_special = builder.icmp_unsigned(">=", size, number(0x0F800000))
+    return builder.bitcast(builder.or_(builder.select(is_special, special, scaled), sign), floats)
+
+
+#: The intrinsics that widen vectors of entries.
+WIDENED_ROWS = {half: _widening(half) for half in WIDENED_ENTRY}
 
 
 @separate(types.void(types.uint16[::1], types.float32[::1]), fastmath=set())
@@ -85,27 +146,34 @@ def _widen(halves: Any, out: Any) -> None:
 
 
 def _pack_halves(
-    x: int, row_bytes: int, column_bytes: int, count: int, first: int, stop: int, out: Any
-) -> None:
-    """out[t, j] = X[t, first + j] for t < count, first + j < stop; as `thin` packs floats."""
+    x: int, row_bytes: int, column_bytes: int, count: int, first: int, stop: int, out: Any,
+    place: int, ahead: int,
+) -> None:  # fmt: skip
+    """out[t, place + j] = X[t, first + j] for t < count, first + j < stop; as `thin` packs floats.
+
+    Meanwhile the cache fetches what lies so many bytes `ahead`.
+    """
+    keep_small()
     if column_bytes == 2:
+        n_vectors = (stop - first) // FLOATS
+        widen_rows(x + first * 2, row_bytes, ahead, count, n_vectors, out, place)
         for t in range(count):
-            row = pointed_at(_BITS, x + t * row_bytes + first * column_bytes, stop - first)
-            for j in range(stop - first):
-                out[t, j] = widened(row[j])
+            row = pointed_at(_BITS, x + t * row_bytes + first * 2, stop - first)
+            for j in range(n_vectors * FLOATS, stop - first):
+                out[t, place + j] = widened(row[j])
     else:  # column by column, in which order such an X lies
         for j in range(first, stop):
             for t in range(count):
                 entry = pointed_at(_BITS, x + t * row_bytes + j * column_bytes, 1)
-                out[t, j - first] = widened(entry[0])
+                out[t, place + j - first] = widened(entry[0])
 
 
 @cache
 def packing(half: str) -> Any:
     """`_pack_halves` for "float16" or "bfloat16"."""
-    I = types.intp  # noqa: E741
-    signature = types.void(I, I, I, I, I, I, types.float32[:, ::1])
-    copy = with_globals(_pack_halves, half, widened=WIDENED_ENTRY[half])
+    signature = types.void(I, I, I, I, I, I, types.float32[:, ::1], I, I)
+    meanings = {"widened": WIDENED_ENTRY[half], "widen_rows": WIDENED_ROWS[half]}
+    copy = with_globals(_pack_halves, half, **meanings)
     return separate(signature, fastmath=set(), name=f"_pack.{half}")(copy)
 
 

@@ -13,6 +13,7 @@ from admm_softmax._arrays import Array, Labels
 from admm_softmax.kernels.compiled import jit
 from admm_softmax.kernels.compiled.arrays import plain
 from admm_softmax.kernels.compiled.folds import room_of, scores_pass, solve_rows
+from admm_softmax.kernels.compiled.lanes import LANES
 from admm_softmax.kernels.row_kernel import Outcome, RowKernel
 
 _NO_CODES, _NO_ROWS, _NO_WEIGHTS = np.zeros(0, np.intp), np.zeros((0, 0)), np.zeros(0)
@@ -20,7 +21,8 @@ _NO_CODES, _NO_ROWS, _NO_WEIGHTS = np.zeros(0, np.intp), np.zeros((0, 0)), np.ze
 #: on Zen 3, should hold them, and the first-level cache a good part of one.
 #: Chosen by size, not measured.
 TILE_BYTES = 32 << 10
-MOST_TILE_ROWS, LEAST_TILE_ROWS = 64, 8
+#: Row kernels take two vectors of rows at a time.
+MOST_TILE_ROWS, LEAST_TILE_ROWS = 64, max(8, 2 * LANES)
 
 
 class Call(NamedTuple):

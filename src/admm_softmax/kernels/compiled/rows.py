@@ -53,8 +53,10 @@ ADMM_CURVATURE, GAP, SIZE_SCORES, SIZE_STATE, NEWTON_STEPS = map(
 )
 #: Scratch that the kernels ask for: so many K × T and so many T.
 WORK, ROOM = 5, 9
-#: The lane of `lane` that holds where each row's largest label is: an input.
-TRUTH = ROOM
+#: Lanes of `lane` that are inputs: where each row's largest label is; the weights; and first in
+#: the last, whether labels are codes, so that C need not be read.
+TRUTH, WEIGHTS, CODED = ROOM, ROOM + 1, ROOM + 2
+INPUT_LANES = 3
 
 TWIN = types.void(
     VECTOR, MATRIX, MATRIX, VECTOR, MATRIX, types.intp, types.float64[:, :, ::1], MATRIX, MATRIX,
@@ -125,7 +127,8 @@ def gradient(
     new: Any, sums: Any,
 ) -> None:  # fmt: skip
     """R = w (P − C), with loss, accuracy and curvature."""
-    _linearise(S, C, w, work[0], lane, R, sums)
+    _softmax_and_loss(S, C, w, R, lane, sums)
+    sums[CURVATURE] += _weigh_difference(R, C, w, lane, R, False)
 
 
 @separate(TWIN)
@@ -134,14 +137,8 @@ def linearise(
     new: Any, sums: Any,
 ) -> None:  # fmt: skip
     """As `gradient`, and keeps P."""
-    _linearise(S, C, w, new, lane, R, sums)
-
-
-@separate(types.void(MATRIX, MATRIX, VECTOR, MATRIX, MATRIX, MATRIX, VECTOR))
-def _linearise(S: Any, C: Any, w: Any, P: Any, lane: Any, R: Any, sums: Any) -> None:
-    """R = w (P − C), with loss, accuracy and curvature, and P itself."""
-    _softmax_and_loss(S, C, w, P, lane, sums)
-    sums[CURVATURE] += _weigh_difference(P, C, w, lane[2], R)
+    _softmax_and_loss(S, C, w, new, lane, sums)
+    sums[CURVATURE] += _weigh_difference(new, C, w, lane, R, True)
 
 
 @separate(TWIN)
@@ -170,7 +167,7 @@ def admm(
     K, T = S.shape
     P, V, Z_new = work[0], work[1], new
     _softmax_and_loss(S, C, w, P, lane, sums)
-    sums[ADMM_CURVATURE] += _weigh_difference(P, C, w, lane[2], R[R.shape[0] - K :])
+    sums[ADMM_CURVATURE] += _weigh_difference(P, C, w, lane, R[R.shape[0] - K :], True)
     for k in range(K):
         for t in range(T):
             V[k, t] = relaxation * S[k, t] + (1.0 - relaxation) * Z[k, t]
@@ -222,22 +219,35 @@ def _copy(tile: Any, out: Any) -> None:
             out[k, t] = tile[k, t]
 
 
-@separate(types.float64(MATRIX, MATRIX, VECTOR, VECTOR, MATRIX))
-def _weigh_difference(P: Any, C: Any, w: Any, inverse: Any, R: Any) -> float:
-    """P times the inverse of its sums, and R = w (P − C) of that.
+@separate(types.float64(MATRIX, MATRIX, VECTOR, MATRIX, MATRIX, types.boolean))
+def _weigh_difference(P: Any, C: Any, w: Any, lane: Any, R: Any, keeps: bool) -> float:
+    """R = w (p − c), p being P times the inverse of its sums, which P becomes where it `keeps`.
 
-    Returns the mean curvature, Σ w p(1−p) / K.
+    Returns the mean curvature, Σ w p(1−p) / K. Two vectors of rows go side by side, since each
+    sum waits for the one before. P may be R.
     """
     K, T = P.shape
     total = spread(0.0)
-    for t in range(0, T, LANES):
-        weight, factor, squares = load(w, 0, t), load(inverse, 0, t), spread(0.0)
+    for t in range(0, T, 2 * LANES):
+        u = t + LANES
+        weight, factor, squares = load(w, 0, t), load(lane, 2, t), spread(0.0)
+        weight_u, factor_u, squares_u = load(w, 0, u), load(lane, 2, u), spread(0.0)
         for k in range(K):
-            p = load(P, k, t) * factor
-            store(p, P, k, t)
-            squares = squares + p * p
-            store((p - load(C, k, t)) * weight, R, k, t)
-        total = total + weight * (1.0 - squares)
+            p, p_u = load(P, k, t) * factor, load(P, k, u) * factor_u
+            squares, squares_u = squares + p * p, squares_u + p_u * p_u
+            if keeps:
+                store(p, P, k, t)
+                store(p_u, P, k, u)
+            store(p * weight, R, k, t)
+            store(p_u * weight_u, R, k, u)
+        total = total + (weight * (1.0 - squares) + weight_u * (1.0 - squares_u))
+    if lane[CODED, 0] != 0.0:
+        for t in range(T):
+            R[int(lane[TRUTH, t]), t] -= w[t]
+    else:
+        for k in range(K):
+            for t in range(0, T, LANES):
+                store(load(R, k, t) - load(C, k, t) * load(w, 0, t), R, k, t)
     curvature: float = sum_lanes(total) / K
     return curvature
 
@@ -249,17 +259,20 @@ def _softmax_and_loss(S: Any, C: Any, w: Any, P: Any, lane: Any, sums: Any) -> N
     Adds Σ w (logsumexp(s) − c·s) and Σ w [the largest score is at the largest label].
     """
     K, T = S.shape
-    for t in range(0, T, LANES):
+    for t in range(0, T, 2 * LANES):
+        u = t + LANES
         top, first = load(S, 0, t), spread(0.0)
-        product = top * load(C, 0, t)
+        top_u, first_u = load(S, 0, u), spread(0.0)
         for k in range(1, K):
-            s = load(S, k, t)
-            product = product + s * load(C, k, t)
+            s, s_u = load(S, k, t), load(S, k, u)
             first = where_above(s, top, float(k), first)
-            top = larger(s, top)
+            first_u = where_above(s_u, top_u, float(k), first_u)
+            top, top_u = larger(s, top), larger(s_u, top_u)
         store(top, lane, 0, t)
-        store(product, lane, 3, t)
+        store(top_u, lane, 0, u)
         store(first, lane, 4, t)
+        store(first_u, lane, 4, u)
+    _label_scores(S, C, lane)
     exponentials_below(S, P, lane[0], lane[1], lane[2])
     loss, hits = spread(0.0), spread(0.0)
     for t in range(0, T, LANES):
@@ -270,3 +283,18 @@ def _softmax_and_loss(S: Any, C: Any, w: Any, P: Any, lane: Any, sums: Any) -> N
         hits = hits + where_equal(load(lane, 4, t), load(lane, TRUTH, t), weight, 0.0)
     sums[LOSS] += sum_lanes(loss)
     sums[ACCURACY] += sum_lanes(hits)
+
+
+@compiled
+def _label_scores(S: Any, C: Any, lane: Any) -> None:
+    """c·s of every row, into lane 3."""
+    K, T = S.shape
+    if lane[CODED, 0] != 0.0:
+        for t in range(T):
+            lane[3, t] = S[int(lane[TRUTH, t]), t]
+    else:
+        for t in range(0, T, LANES):
+            product = spread(0.0)
+            for k in range(K):
+                product = product + load(S, k, t) * load(C, k, t)
+            store(product, lane, 3, t)

@@ -95,6 +95,15 @@ def groups(count: int, most: int) -> int:
     return (count + most - 1) // most
 
 
+@compiled
+def piece(n_columns: int, itemsize: int) -> int:
+    """How many columns of X are multiplied together: pieces of about the same size, in vectors."""
+    lanes = VECTOR_BYTES // itemsize
+    vectors = (n_columns + lanes - 1) // lanes
+    size: int = groups(vectors, groups(n_columns * itemsize, CHUNK_BYTES)) * lanes
+    return size
+
+
 def _product(
     x: int, row_bytes: int, count: int, first: int, n_columns: int, Wt: Any, S: Any, ahead: bool
 ) -> None:
@@ -106,9 +115,7 @@ def _product(
     """
     K, T, size = Wt.shape[0], S.shape[2], Wt.itemsize
     n_groups, lanes = groups(K, TILES.classes), VECTOR_BYTES // size
-    vectors = (n_columns + lanes - 1) // lanes
-    n_chunks = groups(n_columns * size, CHUNK_BYTES)
-    chunk = groups(vectors, n_chunks) * lanes
+    vectors, chunk = (n_columns + lanes - 1) // lanes, piece(n_columns, size)
     for j in range(0, vectors * lanes, chunk):
         length = min(chunk, vectors * lanes - j)
         for start in range(0, n_groups, GROUPS_TOGETHER):
@@ -155,19 +162,23 @@ def _add_transpose_product(
 
 
 def _pack(
-    x: int, row_bytes: int, column_bytes: int, count: int, first: int, stop: int, out: Any
-) -> None:
-    """out[t, j] = X[t, first + j] for t < count, first + j < stop."""
+    x: int, row_bytes: int, column_bytes: int, count: int, first: int, stop: int, out: Any,
+    place: int, ahead: int,
+) -> None:  # fmt: skip
+    """out[t, place + j] = X[t, first + j] for t < count, first + j < stop.
+
+    What lies so many bytes `ahead` may be fetched meanwhile; here it is not.
+    """
     if column_bytes == out.itemsize:
         for t in range(count):
             row = pointed_at(out, x + t * row_bytes + first * column_bytes, stop - first)
             for j in range(stop - first):
-                out[t, j] = row[j]
+                out[t, place + j] = row[j]
     else:  # column by column, in which order such an X lies
         for j in range(first, stop):
             for t in range(count):
                 entry = pointed_at(out, x + t * row_bytes + j * column_bytes, 1)
-                out[t, j - first] = entry[0]
+                out[t, place + j - first] = entry[0]
 
 
 def _pack_results(R: Any, first: int, out: Any, total: Any, column: int) -> None:
@@ -217,7 +228,7 @@ class Products:
         self.add_transpose_product = made(
             _add_transpose_product, I, I, I, I, I, flat, matrix, matrix
         )
-        self.pack = made(_pack, I, I, I, I, I, I, matrix)
+        self.pack = made(_pack, I, I, I, I, I, I, matrix, I, I)
         doubles = types.float64[:, ::1]
         self.pack_results = made(_pack_results, doubles, I, flat, doubles, I)
         self.flush = made(_flush, matrix, doubles, I, types.boolean)

@@ -35,7 +35,7 @@ LINE = 64
 GATHERED = (1, 2, 4)
 
 
-class _Emitter:
+class Emitter:
     """Emits a tile's instructions: pointers, loops, vector loads and fused multiply-adds.
 
     `scalar` is what the vectors are made of, `lanes` of them in each.
@@ -52,6 +52,7 @@ class _Emitter:
         self.zeros = ir.Constant(self.vector, [0.0] * self.lanes)
 
     def number(self, value: int) -> Any:
+        """A constant index."""
         return ir.Constant(self.index, value)
 
     def at(self, address: Any, row: Any, row_bytes: Any) -> Any:
@@ -73,17 +74,21 @@ class _Emitter:
         value.align = self.context.get_abi_sizeof(scalar)
         return value
 
-    def fetch(self, base: Any, ahead: Any, n_bytes: int) -> None:
-        """Ask for the cache lines that begin so far ahead, which need not exist."""
+    def fetch(self, base: Any, ahead: Any, n_bytes: int, level: int = 1) -> None:
+        """Ask for the cache lines that begin so far ahead, which need not exist.
+
+        They come as near as this level of the cache.
+        """
         base = self.builder.gep(self.builder.bitcast(base, _BYTES), [ahead])
         kind = ir.FunctionType(ir.VoidType(), [_BYTES, INT32, INT32, INT32])
         function = self.builder.module.declare_intrinsic("llvm.prefetch", (_BYTES,), kind)
-        numbers = [ir.Constant(INT32, number) for number in (0, 3, 1)]  # to read, near, data
+        numbers = [ir.Constant(INT32, number) for number in (0, 4 - level, 1)]  # to read; data
         for place in range(0, n_bytes, LINE):
             line = self.builder.gep(base, [self.number(place)])
             self.builder.call(function, [line, *numbers])
 
     def store(self, value: Any, base: Any, j: Any) -> None:
+        """Write a vector from entry j on."""
         place = self.builder.bitcast(self.builder.gep(base, [j]), self.vector.as_pointer())
         self.builder.store(value, place).align = self.context.get_abi_sizeof(self.scalar)
 
@@ -95,6 +100,7 @@ class _Emitter:
         return self.builder.shuffle_vector(first, nothing, pattern)
 
     def widened(self, value: Any, kind: Any) -> Any:
+        """The value in a type of at least its own precision."""
         return value if value.type == kind else self.builder.fpext(value, kind)
 
     def sums(self, count: int) -> list[Any]:
@@ -102,6 +108,7 @@ class _Emitter:
         return [cgutils.alloca_once_value(self.builder, self.zeros) for _ in range(count)]
 
     def add_product(self, total: Any, x: Any, y: Any) -> None:
+        """total += x y, lane by lane, by one instruction where there is one."""
         product = self.builder.fmul(x, y, flags=_CONTRACT)
         new = self.builder.fadd(self.builder.load(total), product, flags=_CONTRACT)
         self.builder.store(new, total)
@@ -145,6 +152,7 @@ class _Emitter:
 
     @contextmanager
     def loop(self, start: Any, stop: Any, step: int = 1) -> Iterator[Any]:
+        """What is emitted within runs for the index start, start + step, … below stop."""
         by = self.number(step)
         with cgutils.for_range_slice(self.builder, start, stop, by, self.index) as (i, _):
             yield i
@@ -168,7 +176,7 @@ def product_tile(typing: Any, size: Any, x: Any, row_bytes: Any, last: Any, coun
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         size, x, row_bytes, last, count, _, k, first, _, place, T = arguments
-        e = _Emitter(context, builder, signature, arguments, context.get_value_type(Wt.dtype))
+        e = Emitter(context, builder, signature, arguments, context.get_value_type(Wt.dtype))
         x_rows = []
         for r in range(TILES.rows):
             inside = builder.icmp_signed("<", e.number(r), last)
@@ -209,7 +217,7 @@ def fetch_ahead(typing: Any, x: Any, row_bytes: Any, n_lines: Any) -> Any:
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         x, row_bytes, n_lines = arguments
-        e = _Emitter(context, builder, signature, arguments, ir.FloatType())
+        e = Emitter(context, builder, signature, arguments, ir.FloatType())
         with e.loop(e.number(0), n_lines) as i:
             line = builder.mul(i, e.number(LINE))
             for r in range(TILES.rows):
@@ -230,7 +238,7 @@ def transpose_tile(typing: Any, size: Any, x: Any, row_bytes: Any, ahead: Any, c
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         size, x, row_bytes, ahead, count, _, place, step, _, k, j = arguments
-        e = _Emitter(context, builder, signature, arguments, context.get_value_type(Gt.dtype))
+        e = Emitter(context, builder, signature, arguments, context.get_value_type(Gt.dtype))
         starts = [e.number(v * e.lanes) for v in range(TILES.vectors)]
         # LLVM would unroll the loop over the rows, and spill sums that just fit.
         builder.function.attributes.add("optsize")
@@ -264,7 +272,7 @@ def copy_panel(typing: Any, x: Any, row_bytes: Any, count: Any, out: Any) -> Any
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         x, row_bytes, count, _ = arguments
-        e = _Emitter(context, builder, signature, arguments, context.get_value_type(out.dtype))
+        e = Emitter(context, builder, signature, arguments, context.get_value_type(out.dtype))
         with e.loop(e.number(0), count) as t:
             row, place = e.at(x, t, row_bytes), e.entry(3, t, e.number(0))
             for v in range(TILES.vectors):
@@ -285,7 +293,7 @@ def gather_tile(typing: Any, size: Any, data: Any, indices: Any, start: Any, sto
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         size, _, _, start, stop, _, k, _, i = arguments
-        e = _Emitter(context, builder, signature, arguments, _DOUBLE)
+        e = Emitter(context, builder, signature, arguments, _DOUBLE)
         stored = context.get_value_type(M.dtype)
 
         def emit_size(n_vectors: int) -> None:
