@@ -44,6 +44,9 @@ from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR, solve_tile
 #: Columns of an X of halves that are widened together, for X W and for Xᵀ R.
 WIDENED = CHUNK_BYTES // 4
 TRANSPOSED = 2 * TILE_ROW_BYTES // 4
+#: From so many classes on, looking a row's label up costs less than reading its column of C: two
+#: steps per row against two vectors per class and LANES rows. Chosen by count.
+CODED_FROM = 32
 #: Rows added up in the data's precision before they join the sum in double.
 FLUSH = 1024
 _CUBE = types.float64[:, :, ::1]
@@ -147,7 +150,7 @@ def _run_tile(
     K, r = S.shape[0] // n_requests, R.shape[0] // n_requests
     C, Z, new, w = work[WORK], work[WORK + 1], work[WORK + 2], lane[WEIGHTS]
     label_tile(C, lane[TRUTH], first, count, codes, soft)
-    lane[CODED, 0] = 1.0 if len(codes) else 0.0
+    lane[CODED, 0] = 1.0 if len(codes) and K >= CODED_FROM else 0.0
     for g in range(n_requests):
         own = which[g]
         for t in range(T):

@@ -54,7 +54,7 @@ ADMM_CURVATURE, GAP, SIZE_SCORES, SIZE_STATE, NEWTON_STEPS = map(
 #: Scratch that the kernels ask for: so many K × T and so many T.
 WORK, ROOM = 5, 9
 #: Lanes of `lane` that are inputs: where each row's largest label is; the weights; and first in
-#: the last, whether labels are codes, so that C need not be read.
+#: the last, whether labels are codes that are better looked up there than read from C.
 TRUTH, WEIGHTS, CODED = ROOM, ROOM + 1, ROOM + 2
 INPUT_LANES = 3
 
@@ -227,7 +227,7 @@ def _weigh_difference(P: Any, C: Any, w: Any, lane: Any, R: Any, keeps: bool) ->
     sum waits for the one before. P may be R.
     """
     K, T = P.shape
-    total = spread(0.0)
+    coded, total = lane[CODED, 0] != 0.0, spread(0.0)
     for t in range(0, T, 2 * LANES):
         u = t + LANES
         weight, factor, squares = load(w, 0, t), load(lane, 2, t), spread(0.0)
@@ -238,16 +238,14 @@ def _weigh_difference(P: Any, C: Any, w: Any, lane: Any, R: Any, keeps: bool) ->
             if keeps:
                 store(p, P, k, t)
                 store(p_u, P, k, u)
+            if not coded:
+                p, p_u = p - load(C, k, t), p_u - load(C, k, u)
             store(p * weight, R, k, t)
             store(p_u * weight_u, R, k, u)
         total = total + (weight * (1.0 - squares) + weight_u * (1.0 - squares_u))
-    if lane[CODED, 0] != 0.0:
+    if coded:
         for t in range(T):
             R[int(lane[TRUTH, t]), t] -= w[t]
-    else:
-        for k in range(K):
-            for t in range(0, T, LANES):
-                store(load(R, k, t) - load(C, k, t) * load(w, 0, t), R, k, t)
     curvature: float = sum_lanes(total) / K
     return curvature
 
@@ -259,12 +257,16 @@ def _softmax_and_loss(S: Any, C: Any, w: Any, P: Any, lane: Any, sums: Any) -> N
     Adds Σ w (logsumexp(s) − c·s) and Σ w [the largest score is at the largest label].
     """
     K, T = S.shape
+    coded = lane[CODED, 0] != 0.0
     for t in range(0, T, 2 * LANES):
         u = t + LANES
         top, first = load(S, 0, t), spread(0.0)
         top_u, first_u = load(S, 0, u), spread(0.0)
+        product, product_u = top * load(C, 0, t), top_u * load(C, 0, u)
         for k in range(1, K):
             s, s_u = load(S, k, t), load(S, k, u)
+            if not coded:
+                product, product_u = product + s * load(C, k, t), product_u + s_u * load(C, k, u)
             first = where_above(s, top, float(k), first)
             first_u = where_above(s_u, top_u, float(k), first_u)
             top, top_u = larger(s, top), larger(s_u, top_u)
@@ -272,7 +274,11 @@ def _softmax_and_loss(S: Any, C: Any, w: Any, P: Any, lane: Any, sums: Any) -> N
         store(top_u, lane, 0, u)
         store(first, lane, 4, t)
         store(first_u, lane, 4, u)
-    _label_scores(S, C, lane)
+        store(product, lane, 3, t)
+        store(product_u, lane, 3, u)
+    if coded:
+        for t in range(T):
+            lane[3, t] = S[int(lane[TRUTH, t]), t]
     exponentials_below(S, P, lane[0], lane[1], lane[2])
     loss, hits = spread(0.0), spread(0.0)
     for t in range(0, T, LANES):
@@ -283,18 +289,3 @@ def _softmax_and_loss(S: Any, C: Any, w: Any, P: Any, lane: Any, sums: Any) -> N
         hits = hits + where_equal(load(lane, 4, t), load(lane, TRUTH, t), weight, 0.0)
     sums[LOSS] += sum_lanes(loss)
     sums[ACCURACY] += sum_lanes(hits)
-
-
-@compiled
-def _label_scores(S: Any, C: Any, lane: Any) -> None:
-    """c·s of every row, into lane 3."""
-    K, T = S.shape
-    if lane[CODED, 0] != 0.0:
-        for t in range(T):
-            lane[3, t] = S[int(lane[TRUTH, t]), t]
-    else:
-        for t in range(0, T, LANES):
-            product = spread(0.0)
-            for k in range(K):
-                product = product + load(S, k, t) * load(C, k, t)
-            store(product, lane, 3, t)
