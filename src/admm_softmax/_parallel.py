@@ -71,16 +71,15 @@ def thread_count() -> int:
     return _allowed.get() or cpu_count()
 
 
-#: Products and factorisations of fewer operations stay on one thread: waking BLAS's threads
-#: takes time, and they then spin in the way of ours. On one thread of an EPYC (Zen 3) so many
-#: took 1.4 ms in a product. The limit itself was chosen, not tuned.
-WORTH_BLAS_THREADS = 5e7
-
-
+#: Products and factorisations of fewer operations stay on one thread: BLAS's threads must be woken,
+#: and then spin in the way of ours. Two threads of BLAS in one product of 5e7 (600 × 300) made a
+#: fit of 74 ms last 92 to 106 ms, and 140 ms beside a process that kept a core busy (a Xeon with
+#: AVX-512, two cores). One thread takes about 40 ms for as many as this.
+WORTH_BLAS_THREADS = 2e9
 #: Multiplications of a pass, products and row kernel together, below which it stays on the thread
-#: that asks for it. One thread takes about 4 ms for so many. Others must be woken for every pass,
-#: and where another process keeps a core busy, the pass waits for the one that shares that core.
-WORTH_THREADS = 1e8
+#: that asks for it; one thread takes about 8 ms for as many. Beside a process that keeps one of two
+#: cores busy, a pass waits some 4 ms for the thread that shares that core. Chosen so, not tuned.
+WORTH_THREADS = 2e8
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -220,8 +220,7 @@ def _go_on(
                 n_iter = newest.n_iter + (newest.records > 0 and iterate.is_step)
                 # Not held where no one will store it: it may be large.
                 state = None if slot.path is None else iterate.state
-                iterate = replace(iterate, passes=passes + own.design.reads, state=None)
-                iterate = measure(problem, iterate)
+                iterate = measure(problem, iterate.seen(passes + own.design.reads))
                 _check_scale(iterate, problem)
                 record = _record(n_iter, standing.seconds, iterate, validation)
                 history.append(record, iterate.inner_residuals)

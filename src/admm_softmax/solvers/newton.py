@@ -9,7 +9,6 @@ import numpy as np
 from scipy.linalg import lapack
 
 from admm_softmax._arrays import Array
-from admm_softmax.kernels.softmax import hits, softmax
 from admm_softmax.problem import Point, Problem
 from admm_softmax.solvers.base import Chainable, Iterate, measured_at, require_smooth, start_at
 from admm_softmax.solvers.line_search import Plateau, search
@@ -70,7 +69,7 @@ class Newton(Chainable):
 
 @dataclass(frozen=True)
 class _CurvedPoint(Point):
-    """A point, with the probabilities that its Hessian is made of."""
+    """A point, with the probabilities that its Hessian is made of, K × n."""
 
     P: Array
 
@@ -92,9 +91,9 @@ class _Dense:
             )
         self.w: Array = design.gather(problem.weights)
         labels = design.gather(problem.labels)
-        C = np.eye(problem.n_classes)[labels] if labels.ndim == 1 else labels
-        #: wᵢ cᵢ, and the largest entry of each cᵢ.
-        self.wC: Array = C * self.w[:, None]
+        C = np.eye(problem.n_classes)[:, labels] if labels.ndim == 1 else labels.T
+        #: wᵢ cᵢ, K × n, and the largest entry of each cᵢ.
+        self.wC: Array = C * self.w
         self.truth = labels if labels.ndim == 1 else labels.argmax(axis=1)
         self.room = np.empty_like(self.X)
         quadratic = problem.penalty.quadratic
@@ -108,10 +107,14 @@ class _Dense:
         """As `Problem.at`, without its calls."""
         penalty, w, K = self.problem.penalty, self.w, W.shape[1]
         self.count()
-        scores = self.X @ W
-        P, lse = softmax(scores)
-        loss = float(w @ lse - np.vdot(self.wC, scores))
-        loss_gradient = self.X.T @ (P * w[:, None] - self.wC)
+        # A row per class: with few classes NumPy is faster along rows than across them.
+        scores = W.T @ self.X.T
+        top = scores.max(axis=0)
+        P = np.exp(scores - top)
+        total = P.sum(axis=0)
+        P /= total
+        loss = float(w @ (np.log(total) + top) - np.vdot(self.wC, scores))
+        loss_gradient = np.ascontiguousarray(((P * w - self.wC) @ self.X).T)
         # Zero but for rounding.
         loss_gradient -= np.add.reduce(loss_gradient, axis=1, keepdims=True) / K
         pull = penalty.gradient(W)
@@ -121,24 +124,24 @@ class _Dense:
             W=W,
             objective=loss + value,
             loss=loss,
-            accuracy=float(w @ hits(scores, self.truth)),
+            accuracy=float(w @ (scores.argmax(axis=0) == self.truth)),
             loss_gradient=loss_gradient,
             gradient=gradient,
             optimality=gradient,
-            curvature=float(w @ (1.0 - np.einsum("ij,ij->i", P, P))) / K,
+            curvature=float(w @ (1.0 - (P * P).sum(axis=0))) / K,
             P=P,
         )
 
     def solve(self, point: _CurvedPoint) -> Array:
         """The Hessian's inverse times the gradient."""
-        step = self._solve_two(point) if point.P.shape[1] == 2 else self._solve_many(point)
+        step = self._solve_two(point) if len(point.P) == 2 else self._solve_many(point)
         # What all classes share has no curvature where there is no penalty: leave it.
         free = step[self.free]
         step[self.free] = free - np.add.reduce(free, axis=1, keepdims=True) / free.shape[1]
         return step
 
     def _solve_many(self, point: _CurvedPoint) -> Array:
-        X, P = self.X, point.P
+        X, P = self.X, point.P.T
         (n, d), K = X.shape, P.shape[1]
         A = (P[:, :, None] * X[:, None, :]).reshape(n, K * d)
         weighted = A * self.w[:, None]
@@ -153,7 +156,7 @@ class _Dense:
     def _solve_two(self, point: _CurvedPoint) -> Array:
         """For two classes sum and difference of the columns decouple, and the loss has no sum."""
         G, X = point.gradient, self.X
-        curvature = 2.0 * self.w * point.P[:, 0] * point.P[:, 1]
+        curvature = 2.0 * self.w * point.P[0] * point.P[1]
         H = X.T @ np.multiply(X, curvature[:, None], out=self.room) + self.penalty
         half_difference = _positive_solution(H, (G[:, 0] - G[:, 1]) / 2)
         half_sum = (G[:, 0] + G[:, 1]) / 2
