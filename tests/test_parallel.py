@@ -23,8 +23,8 @@ from admm_softmax import (
     run,
 )
 from admm_softmax._parallel import (
-    Lanes,
     WORTH_THREADS,
+    Lanes,
     blas_threads,
     cpu_count,
     ordered_map,

@@ -21,6 +21,7 @@ from admm_softmax import (  # noqa: E402
 from admm_softmax.design import PartitionedDesign  # noqa: E402
 from admm_softmax.design.torch import TorchDesign  # noqa: E402
 from admm_softmax.solvers.newton import Newton  # noqa: E402
+from admm_softmax.solvers.newton_system import HessianBesideRows  # noqa: E402
 from tests.problems import make  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -43,9 +44,10 @@ def rows(request):
         ADMM(rho=0.1, least_squares="qr"),
         LBFGS(20, "gram"),
         NewtonCG(50, preconditioner="gram"),
+        Newton(),
         SGD(0.05, batch_size=100, schedule="inverse", nesterov=True, preconditioner="jacobi"),
     ],
-    ids=["admm", "admm by QR", "lbfgs", "newton-cg", "sgd"],
+    ids=["admm", "admm by QR", "lbfgs", "newton-cg", "newton", "sgd"],
 )
 def test_solvers_meet_at_the_optimum_of_the_dense_design(rows, solver):
     X, y, design, labels = rows
@@ -58,10 +60,21 @@ def test_solvers_meet_at_the_optimum_of_the_dense_design(rows, solver):
         np.testing.assert_allclose(found.W, best.W, atol=2e-3)
 
 
-def test_newton_needs_rows_here():
-    design = TorchDesign(torch.ones(4, 2))
-    with pytest.raises(ValueError, match="Newton needs all rows in this machine's memory"):
-        run(Problem.of(design, torch.tensor([0, 1, 0, 1]), 0.1), Newton())
+@pytest.mark.parametrize("n_classes", [2, K])
+def test_newton_takes_the_steps_of_the_dense_design(rows, n_classes):
+    X, y, design, labels = rows
+    y, labels = y % n_classes, labels % n_classes
+    expected = run(Problem.of(X, y, 1e-2), Newton(), tol=1e-5)
+    found = run(Problem.of(design, labels, 1e-2), Newton(), tol=1e-5)
+    assert (found.status, found.n_iter) == ("converged", expected.n_iter)
+    np.testing.assert_allclose(found.W, expected.W, atol=1e-9 if design.double else 1e-4)
+
+
+def test_newton_says_that_squares_overflow():
+    design = TorchDesign(torch.full((4, 2), 1e30), double=False)
+    system = HessianBesideRows(Problem.of(design, torch.tensor([0, 1, 0, 1]), 0.1))
+    with pytest.raises(ValueError, match="squares of its entries overflow"):
+        system.solve(system.at(np.zeros((3, 2))))
 
 
 @pytest.mark.parametrize("settings", [{}, {"class_weight": "balanced"}, {"standardize": True}])
@@ -176,15 +189,9 @@ def test_a_fit_goes_on_where_it_was_ended(rows, tmp_path):
         SoftmaxRegression(max_iter=2000, **settings).fit(design, labels.flip(0))
 
 
-def test_what_needs_features_here_says_so(monkeypatch):
-    X, Y = torch.ones(4, 2), np.eye(4, dtype=int)[:, :2]
-    with pytest.raises(TypeError, match="whose rows stay on their device"):
-        MultiOutputSoftmaxRegression().fit(TorchDesign(X), Y)
+def test_parts_on_devices_are_refused():
     with pytest.raises(TypeError, match="part 0 is a TorchDesign"):
-        PartitionedDesign([TorchDesign(X)])
-    monkeypatch.setattr("admm_softmax.probes.data.is_on_device", lambda X: True)
-    with pytest.raises(TypeError, match="probe needs features in this machine's memory, got"):
-        probe((X, torch.tensor([0, 1, 0, 1])))
+        PartitionedDesign([TorchDesign(torch.ones(4, 2))])
 
 
 def test_tensors_elsewhere_are_fitted_there(monkeypatch):
@@ -200,3 +207,6 @@ def test_tensors_elsewhere_are_fitted_there(monkeypatch):
     assert clf.score(tensor, labels) == pytest.approx(expected.score(X, y), abs=0.01)
     model = SoftmaxRegressionCV(alphas=[1e-2, 1e-1], cv=3).fit(tensor, labels)
     assert np.isfinite(model.score(tensor, labels))
+    several = MultiOutputSoftmaxRegression(alpha=1e-2).fit(tensor, torch.stack([labels] * 2, 1))
+    np.testing.assert_allclose(several.coef_[1], expected.coef_, atol=1e-3)
+    assert probe((tensor, labels), Cs=[0.1, 1.0], samples=0).n_train == N - N // 10

@@ -9,15 +9,20 @@ from admm_softmax import (  # noqa: E402
     ADMM,
     LBFGS,
     SGD,
+    MultiOutputSoftmaxRegression,
+    MultiOutputSoftmaxRegressionCV,
     NewtonCG,
     Problem,
     SoftmaxRegression,
     SoftmaxRegressionCV,
     penalties,
+    probe,
     run,
     softmax_path,
 )
 from admm_softmax.design.torch import TorchDesign  # noqa: E402
+from admm_softmax.probes.metrics import METRICS  # noqa: E402
+from admm_softmax.solvers.newton import Newton  # noqa: E402
 from tests.design_torch.watching import CrossedError, watched  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -43,6 +48,7 @@ SOLVERS = {
     "LBFGS on a sample": LBFGS(20, "gram", subsample=90),
     "Jacobi": LBFGS(10, "jacobi"),
     "NewtonCG": NewtonCG(20, preconditioner="gram"),
+    "Newton": Newton(),
     "SGD": SGD(0.1, batch_size=64, preconditioner="jacobi"),
 }
 
@@ -101,6 +107,48 @@ def test_penalties_with_kinks(monkeypatch):
         path = softmax_path(design, y, [0.1, 0.03], penalty=penalties.GroupLasso())
     assert lasso.status_ == "converged"
     assert len(path.alphas) == 2
+
+
+@pytest.mark.parametrize("double", [True, False], ids=["double", "single"])
+def test_many_targets(double, monkeypatch):
+    design, y = rows(double)
+    Y = torch.stack([y, y % 2, (y + 1) % K], dim=1)
+    weights = torch.linspace(0.5, 1.5, N, dtype=design.X.dtype)
+    samples = [torch.arange(N) < 300, torch.randint(0, N, (N,))]
+    with watched(monkeypatch, MANY, double):
+        clf = MultiOutputSoftmaxRegression(alpha=1e-2, missing=2, class_weight="balanced")
+        clf.fit(design, Y, weights)
+        found = [clf.predict(design), *clf.predict_proba(design), *clf.decision_function(design)]
+        accuracy = clf.score(design, Y, weights)
+        drawn = MultiOutputSoftmaxRegression(alpha=1e-2).fit_subsets(design, y, samples, weights)
+    assert all(isinstance(each, torch.Tensor) and len(each) == N for each in found)
+    assert 0.2 < accuracy < 1.0
+    assert len(drawn.coef_) == 2
+
+
+@pytest.mark.parametrize("double", [True, False], ids=["double", "single"])
+def test_what_is_drawn_enters_and_nothing_leaves(double, monkeypatch, tmp_path):
+    """Folds, draws of few rows and bootstrap samples are drawn on this machine."""
+    design, y = rows(double)
+    Y = torch.stack([y == 0, y == 1], dim=1).long()
+    every = {"metric": "top5", "report": [*METRICS, _share], "samples": 3, "Cs": [0.1, 1.0]}
+    with watched(monkeypatch, MANY, double, entering=False):
+        model = MultiOutputSoftmaxRegressionCV(alphas=[1e-1, 1e-2], cv=3).fit(design, Y)
+        found = [
+            probe((design, y), test=(design, y), shots=(2,), repeats=1, normalize=kind, **every)
+            for kind in ("none", "l2", "standardize")
+        ]
+        kept = probe((design, y), (design, y), Cs=[0.1], folder=tmp_path)
+        several = probe((design, Y), test=(design, Y), Cs=[0.1, 1.0], normalize="l2", samples=3)
+    assert model.alpha_.shape == (2,)
+    assert all(set(each.test) == {*METRICS, "_share"} for each in found)
+    assert all(0.3 < each.test["accuracy"].value < 1.0 for each in [*found, kept] if each.test)
+    assert 0.3 < several.test["map"].value < 1.0
+
+
+def _share(codes, P):
+    assert isinstance(P, torch.Tensor)
+    return float(P.gather(1, codes[:, None]).mean())
 
 
 def test_what_is_watched_is_seen(monkeypatch):

@@ -47,8 +47,11 @@ def _is_long(shape, n_rows):
 
 
 @contextmanager
-def watched(monkeypatch, n_rows, double=True):
-    """While this lasts, nothing with `n_rows` rows or more may cross."""
+def watched(monkeypatch, n_rows, double=True, entering=True):
+    """While this lasts, nothing with `n_rows` rows or more may cross.
+
+    With entering=False it may come to the device, and still not leave it.
+    """
 
     def leaving(name, method):
         def guarded(tensor, *args, **kwargs):
@@ -58,7 +61,7 @@ def watched(monkeypatch, n_rows, double=True):
 
         return guarded
 
-    def entering(name, function):
+    def refuse_entering(name, function):
         def guarded(data, *args, **kwargs):
             if isinstance(data, np.ndarray) and _is_long(data.shape, n_rows):
                 raise CrossedError(f"{name} of an array of shape {data.shape}")
@@ -69,7 +72,7 @@ def watched(monkeypatch, n_rows, double=True):
     with monkeypatch.context() as patch, Operations(n_rows, double) as operations:
         for name in LEAVING:
             patch.setattr(torch.Tensor, name, leaving(name, getattr(torch.Tensor, name)))
-        for name in ENTERING:
-            patch.setattr(torch, name, entering(name, getattr(torch, name)))
+        for name in ENTERING if entering else ():
+            patch.setattr(torch, name, refuse_entering(name, getattr(torch, name)))
         yield operations
     assert operations.seen, "nothing was computed while watched"

@@ -11,6 +11,7 @@ from admm_softmax import (
     MultiOutputSoftmaxRegression,
     MultiOutputSoftmaxRegressionCV,
     SoftmaxRegression,
+    SoftmaxRegressionCV,
     as_design,
 )
 from admm_softmax.design import Design
@@ -80,6 +81,15 @@ def test_answers_are_those_of_MultiOutputClassifier():
     assert ours.score(X, Y) == theirs.score(X, Y)
 
 
+def test_the_score_of_text_beside_numbers():
+    """A matrix of predictions has one type, here text; labels are compared in their own."""
+    X, _, ys = rows()
+    found = many(alpha=1e-2).fit(X, ys)
+    fits = [single(X, y, alpha=1e-2) for y in ys]
+    right = np.all([clf.predict(X) == y for clf, y in zip(fits, ys, strict=True)], axis=0)
+    assert 0 < found.score(X, ys) == right.mean()
+
+
 @pytest.mark.parametrize("missing", ["nan", "none", "minus one"])
 def test_missing_labels(missing):
     X, Y, _ = rows()
@@ -97,6 +107,19 @@ def test_missing_labels(missing):
         np.testing.assert_allclose(found.coef_[t], expected.coef_, atol=2e-5)
     everywhere = found.score(X, np.where(gone, given, found.predict(X)))
     assert everywhere == 1.0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_balanced_samples_are_those_of_single_fits(weighted):
+    """Class weights are those of the sample, not of all rows."""
+    X, _, ys = rows()
+    rng = np.random.default_rng(3)
+    samples = [np.flatnonzero((ys[1] != "a") | (rng.random(N) < 0.3)), rng.integers(0, N, N)]
+    w = rng.random(N) if weighted else None
+    found = many(C=1.0, class_weight="balanced").fit_subsets(X, ys[1], samples, w)
+    for t, chosen in enumerate(samples):
+        own = None if w is None else w[chosen]
+        agree(found, t, single(X[chosen], ys[1][chosen], own, C=1.0, class_weight="balanced"))
 
 
 def test_sample_and_class_weights():
@@ -286,3 +309,26 @@ def test_labels_of_frames_booleans_and_sparse_indicators():
         np.testing.assert_allclose(found.coef_[2], expected.coef_[2], atol=1e-6)
     far = many(alpha=1e-2).fit(X, Y * 1_000_000)
     np.testing.assert_array_equal(far.classes_[0], [0, 1_000_000])
+
+
+@pytest.mark.parametrize("estimator", [SoftmaxRegression(), SoftmaxRegressionCV(alphas=2, cv=2)])
+@pytest.mark.parametrize("kind", ["codes", "indicator", "text", "list", "list of text", "missing"])
+def test_estimators_of_one_target_name_the_other_class(estimator, kind):
+    X, Y, ys = rows()
+    given = {
+        "codes": np.stack([Y[:, 0], ys[2]], axis=1),
+        "indicator": Y,
+        "text": np.stack([ys[1], ys[1]], axis=1),
+        "list": [Y[:, 0], ys[2]],
+        "list of text": [ys[1], ys[1]],
+        "missing": np.where(Y == 1, np.nan, Y),
+    }[kind]
+    with pytest.raises(ValueError, match="MultiOutputSoftmaxRegression takes the labels of sev"):
+        estimator.fit(X, given)
+
+
+def test_one_hot_rows_are_soft_labels_of_one_target():
+    X, _, ys = rows()
+    one_hot = np.eye(4, dtype=int)[ys[2] // 10]
+    found = SoftmaxRegression(alpha=1e-2, tol=1e-7).fit(X, one_hot)
+    np.testing.assert_allclose(found.coef_, single(X, ys[2], alpha=1e-2).coef_, atol=2e-5)

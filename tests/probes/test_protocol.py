@@ -93,6 +93,21 @@ def test_one_shot_of_many_classes_is_not_warned_about():
     assert len(found.shots) == 1
 
 
+def test_fits_to_many_classes_go_on_for_longer():
+    """With K classes the entries of the gradient are of the order 1 / K."""
+    rng = np.random.default_rng(0)
+    y = np.arange(2400) % 200
+    X = rng.standard_normal((200, 20))[y] + 0.7 * rng.standard_normal((2400, 20))
+    train, val, test = ((X[i::3], y[i::3]) for i in range(3))
+    found = probe(train, val, test, Cs=[100.0], samples=0)
+    exact = probe(train, val, test, Cs=[100.0], samples=0, tol=1e-8)
+    loose = probe(train, val, test, Cs=[100.0], samples=0, tol=1e-4)
+    assert [each.estimator.tol for each in (found, exact, loose)] == [1e-3 / 200, 1e-8, 1e-4]
+    assert abs(found.val_scores[0] - exact.val_scores[0]) < 0.005
+    assert loose.estimator.n_iter_[0] < found.estimator.n_iter_[0] < exact.estimator.n_iter_[0]
+    assert probe(*parts(), Cs=[1.0], samples=0).estimator.tol == 1e-5
+
+
 def test_strings_two_classes_and_functions():
     train, val, test = parts()
 
@@ -157,6 +172,39 @@ def test_files(tmp_path):
     np.testing.assert_allclose(found.val_scores, expected.val_scores, atol=1e-6)
     with pytest.raises(ValueError, match="must hold one of"):
         probe(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "h5"])
+def test_one_file_with_features_and_labels(kind, tmp_path):
+    train, val, test = parts()
+    expected = probe(train, val, test, Cs=CS, samples=0)
+    path = tmp_path / f"train.{kind}"
+    if kind == "h5":
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(path, "w") as file:
+            file["embeddings"], file["targets"] = train
+    else:
+        saved = pytest.importorskip("safetensors.numpy")
+        saved.save_file({"embeddings": train[0], "targets": train[1]}, path)
+    found = probe(path, val, test, Cs=CS, samples=0)
+    np.testing.assert_allclose(found.val_scores, expected.val_scores, atol=1e-6)
+    other = {"safetensors": "h5", "h5": "safetensors"}[kind]
+    with pytest.raises(ValueError, match=r"must be one of \.npz, \.pt, \.safetensors"):
+        probe(tmp_path / "train.csv", val)
+    with pytest.raises((ValueError, OSError)):
+        probe(path.rename(tmp_path / f"train.{other}"), val)
+
+
+def test_columns_of_parquet_files(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    train, val, _ = parts()
+    names = np.array([f"digit {k}" for k in range(10)])
+    frame = pd.DataFrame(train[0], columns=[f"c{j}" for j in range(64)])
+    frame.assign(label=names[train[1]]).to_parquet(tmp_path / "train.parquet")
+    found = probe((tmp_path / "train.parquet", "label"), (val[0], names[val[1]]), Cs=CS)
+    np.testing.assert_allclose(found.val_scores, probe(train, val, Cs=CS).val_scores, atol=1e-6)
+    assert found.estimator.classes_.tolist() == names.tolist()
 
 
 @pytest.mark.torch

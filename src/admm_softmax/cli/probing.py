@@ -26,13 +26,17 @@ Recipe = Annotated[str, typer.Option(help="dinov2 or clip.")]
 Cs = Annotated[str | None, typer.Option("--Cs", help="scikit-learn's C to try, by commas.")]
 Metric = Annotated[
     str | None,
-    typer.Option(help="Decides: accuracy, top5, mean_per_class, log_loss, macro_f1, auroc."),
+    typer.Option(help="Decides: accuracy, top5, mean_per_class, log_loss, macro_f1, auroc, map."),
 ]
 Normalize = Annotated[str, typer.Option(help="none, l2 or standardize.")]
 Shots = Annotated[str | None, typer.Option(help="Rows per class to try, by commas.")]
 Repeats = Annotated[int, typer.Option(help="Draws for each number of shots.")]
 Resamples = Annotated[int, typer.Option(help="Of the bootstrap.")]
 Seed = Annotated[int, typer.Option(help="Seed of what is random.")]
+ProbeTol = Annotated[
+    float | None,
+    typer.Option(help="Fits stop when every |∇F| entry is at most this; 1e-3 / classes, or 1e-5."),
+]
 Folder = Annotated[
     Path | None, typer.Option(help="Keeps fits: the same command goes on after an interruption.")
 ]
@@ -60,7 +64,7 @@ def probe(
     folder: Folder = None,
     key: o.Key = None,
     drop: o.Drop = None,
-    tol: o.Tol = 1e-4,
+    tol: ProbeTol = None,
     max_iter: o.MaxIter = 1000,
     threads: o.Threads = None,
     json: o.Json = False,
@@ -75,6 +79,7 @@ def probe(
     from admm_softmax.probes import probe as run_probe  # noqa: PLC0415  (loads scikit-learn)
 
     train = o.request(data, labels, target, None, drop, key)
+    given: dict[str, Any] = {} if tol is None else {"tol": tol}
     found = run_probe(
         _rows(train),
         _rows(_other(train, validation, validation_labels)),
@@ -88,10 +93,10 @@ def probe(
         samples=resamples,
         seed=seed,
         folder=folder,
-        tol=tol,
         max_iter=max_iter,
         n_threads=threads,
         verbose=is_terminal() and not (quiet or json),
+        **given,
     )
     written = _written(found, out, model, plot)
     if json:

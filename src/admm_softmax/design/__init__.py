@@ -13,7 +13,7 @@ from admm_softmax.design.blocks import RowBlockDesign
 from admm_softmax.design.dense import DenseDesign
 from admm_softmax.design.fold import Fold, Request
 from admm_softmax.design.half import HalfDesign
-from admm_softmax.design.interop import as_stored, is_dask, is_on_device, is_tensor
+from admm_softmax.design.interop import as_stored, is_dask, is_on_device, is_tensor, joined
 from admm_softmax.design.partitioned import PartitionedDesign
 from admm_softmax.design.rows import Rows, row_counts
 from admm_softmax.design.scaled import ScaledDesign, standardized
@@ -39,6 +39,7 @@ __all__ = [
     "is_dask",
     "is_on_device",
     "is_tensor",
+    "joined",
     "row_counts",
     "standardized",
 ]

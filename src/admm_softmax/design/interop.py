@@ -23,6 +23,18 @@ def is_on_device(data: Any) -> bool:
     return is_tensor(data) and data.device.type != "cpu"
 
 
+def joined(first: Any, second: Any) -> Any:
+    """Two arrays, or tensors of one device, one after the other.
+
+    >>> joined(np.zeros(2), np.ones(1))
+    array([0., 0., 1.])
+    """
+    if not is_tensor(first):
+        return np.concatenate([first, second])
+    torch = sys.modules["torch"]
+    return torch.cat([first, torch.as_tensor(second).to(first.device)])
+
+
 def as_stored(data: Any) -> tuple[Any, str | None]:
     """Arrays of other libraries as NumPy arrays of the same memory, where that is possible.
 

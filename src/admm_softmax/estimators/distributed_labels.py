@@ -14,7 +14,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from admm_softmax._arrays import Array
-from admm_softmax._validation import check_soft_labels, check_total_weight, check_weight_entries
+from admm_softmax._validation import check_total_weight, check_weight_entries
 from admm_softmax.design import Design, Rows, is_tensor
 from admm_softmax.estimators.labels import (
     Targets,
@@ -22,6 +22,7 @@ from admm_softmax.estimators.labels import (
     check_class_weight,
     encode_more,
     soft_class_weight,
+    soft_labels,
     unseen_labels,
     weigh_soft,
 )
@@ -75,7 +76,7 @@ def encode_more_placed(design: Design, y: Any, classes: Any, name: str = "y_val"
         return design.map_rows(partial(_codes, classes, name), placed)
     if placed.columns != len(classes):
         raise ValueError(f"{name} has {placed.columns} columns for {len(classes)} classes")
-    return design.map_rows(partial(check_soft_labels, name=f"soft labels {name}"), placed)
+    return design.map_rows(partial(soft_labels, name=name), placed)
 
 
 def placed_weights(
@@ -164,7 +165,7 @@ def _is_soft(placed: Rows) -> bool:
 
 
 def _encode_soft(design: Design, placed: Rows, class_weight: Any, weights: Rows) -> Targets:
-    soft = design.map_rows(partial(check_soft_labels, name="soft labels y"), placed)
+    soft = design.map_rows(partial(soft_labels, name="y"), placed)
     masses: Array = np.sum(design.per_part(lambda c, w: w @ c, soft, weights), axis=0)
     mass = np.flatnonzero(masses)
     if len(mass) < 2:

@@ -13,6 +13,12 @@ from admm_softmax._arrays import Array, Labels
 from admm_softmax._validation import check_soft_labels, check_weights, refuse_masked
 from admm_softmax.design import Rows
 
+#: Said where y is a matrix that soft labels cannot be.
+SEVERAL_TARGETS = (
+    "MultiOutputSoftmaxRegression takes the labels of several targets, a column each or a list of "
+    "vectors"
+)
+
 
 class Targets(NamedTuple):
     """Encoded labels, their classes, and sample weights with class weights applied."""
@@ -81,8 +87,17 @@ def _soft(y: Any, n_rows: int, name: str, rows: str) -> Array | None:
     except (TypeError, ValueError):
         return None
     if len(array) != n_rows:
-        raise ValueError(f"{name} has {len(array)} rows for {n_rows} rows of {rows}")
-    return check_soft_labels(array, f"soft labels {name}")
+        several = f"; {SEVERAL_TARGETS}" if array.shape[1] == n_rows else ""
+        raise ValueError(f"{name} has {len(array)} rows for {n_rows} rows of {rows}{several}")
+    return soft_labels(array, name)
+
+
+def soft_labels(array: Any, name: str) -> Array:
+    """A matrix y as soft labels; what is wrong with it, and who takes labels of several targets."""
+    try:
+        return check_soft_labels(array, f"soft labels {name}")
+    except ValueError as error:
+        raise ValueError(f"{error}; {SEVERAL_TARGETS}") from None
 
 
 def most_probable(y: Any) -> Any:
@@ -113,7 +128,10 @@ def _hard(y: Any, n_rows: int, name: str, rows: str) -> Any:
     # What scikit-learn checks takes longer than a small fit, and whole numbers pass.
     whole = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iub"
     if not whole:
-        y = column_or_1d(y, warn=True)
+        try:
+            y = column_or_1d(y, warn=True)
+        except ValueError as error:
+            raise ValueError(f"{error} {SEVERAL_TARGETS}") from None
     if len(y) != n_rows:
         raise ValueError(f"{name} has {len(y)} entries for {n_rows} rows of {rows}")
     if y.dtype.kind == "f" and not np.isfinite(y).all():

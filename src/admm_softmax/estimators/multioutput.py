@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -26,11 +27,21 @@ from admm_softmax.estimators.multioutput_labels import (
     is_missing,
     target_of,
 )
+from admm_softmax.estimators.multioutput_on_device import (
+    few_rows,
+    named_there,
+    placed_targets,
+    sampled,
+    share_right,
+    weights_there,
+)
+from admm_softmax.kernels.softmax import softmax
 from admm_softmax.kernels.thresholds import TARGET_COLUMNS
 from admm_softmax.problem import Problem
 from admm_softmax.sources.memory import memory_bytes
 from admm_softmax.targets.labels import Target
 from admm_softmax.targets.minimise import Found, minimise
+from admm_softmax.targets.placed import PlacedTarget
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -47,25 +58,38 @@ class MultiOutputClassifierBase(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Any:
         """The most probable class of every row for each target: (n, T)."""
-        codes = self._of_scores(X, lambda scores: scores.argmax(axis=1))
-        return np.stack([c[k] for c, k in zip(self.classes_, codes, strict=True)], axis=1)
+        check_is_fitted(self)
+        design = self._rows(X, reset=False)
+        classes, codes = self.classes_, self._codes(design)
+        if design.rows_stay:
+            return named_there(design, classes, codes)
+        return np.stack([c[k] for c, k in zip(classes, codes, strict=True)], axis=1)
 
     def predict_proba(self, X: Any) -> list[Any]:
         """Probabilities of the classes: one (n, K) array per target."""
-        return self._of_scores(X, lambda scores: softmax(scores, axis=1))
+        check_is_fitted(self)
+        return self._of_scores(self._rows(X, reset=False), lambda scores: softmax(scores)[0])
 
     def decision_function(self, X: Any) -> list[Any]:
         """Scores of the classes per target: (n,) for two classes, else (n, K)."""
-        return self._of_scores(X, lambda s: s[:, 1] - s[:, 0] if s.shape[1] == 2 else s)
+        check_is_fitted(self)
+        found = self._of_scores(
+            self._rows(X, reset=False), lambda s: s[:, 1:] - s[:, :1] if s.shape[1] == 2 else s
+        )
+        return [scores[:, 0] if scores.shape[1] == 1 else scores for scores in found]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows whose labels are all predicted; missing labels do not count."""
-        found = self.predict(X)
-        columns = columns_of(y, len(found), "y")
+        check_is_fitted(self)
+        design = self._rows(X, reset=False)
+        codes = self._codes(design)
+        if design.rows_stay:
+            return share_right(self, design, codes, y, sample_weight)
+        columns = columns_of(y, design.n_rows, "y")
         self._check_targets(len(columns))
-        right = np.ones(len(found), dtype=bool)
-        for t, column in enumerate(columns):
-            right &= (found[:, t] == column) | is_missing(column, self.missing)
+        right = np.ones(design.n_rows, dtype=bool)
+        for classes, places, column in zip(self.classes_, codes, columns, strict=True):
+            right &= (classes[places] == column) | is_missing(column, self.missing)
         return float(np.average(right, weights=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
@@ -89,11 +113,6 @@ class MultiOutputClassifierBase(ClassifierMixin, BaseEstimator):
         if not isinstance(X, Design):
             X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=reset)
             return as_design(X, intercept=intercept, check_finite=False)
-        if X.rows_stay:
-            raise TypeError(
-                f"{type(self).__name__} needs features in this machine's memory, got a "
-                f"{type(X).__name__}, whose rows stay on their device: use .cpu()"
-            )
         if X.intercept != intercept:
             raise ValueError(
                 f"X is a design with intercept={X.intercept}, but fit_intercept is {intercept}"
@@ -108,10 +127,14 @@ class MultiOutputClassifierBase(ClassifierMixin, BaseEstimator):
         return X
 
     def _targets(
-        self, Y: Any, n_rows: int, sample_weight: Any
-    ) -> tuple[list[Column], list[Target]]:
+        self, Y: Any, design: Design, sample_weight: Any
+    ) -> tuple[list[Column], list[Any]]:
+        """Classes and labels of every target, beside the rows where those stay."""
         check_count("max_iter", self.max_iter, "a whole number ≥ 0", least=0)
         check_real("tol", self.tol, "≥ 0", above=0.0, closed=True)
+        if design.rows_stay:
+            return placed_targets(design, Y, self.missing, self.class_weight, sample_weight)
+        n_rows = design.n_rows
         weights = None if sample_weight is None else check_weights(sample_weight, n_rows)
         columns = [
             encode_column(y, self.missing, f"target {t}")
@@ -121,13 +144,16 @@ class MultiOutputClassifierBase(ClassifierMixin, BaseEstimator):
 
     def _shared(self, design: Design, sample_weight: Any = None) -> Problem:
         """Rows and penalty; α is that of each target."""
-        labels = np.zeros(design.n_rows, np.intp)
+        labels: Any = np.zeros(design.n_rows, np.intp)
+        if design.rows_stay:
+            sample_weight = weights_there(design, sample_weight)
+            labels = design.map_rows(lambda w: (0 * w).astype(np.intp), sample_weight)
         return Problem.of(
             design, labels, 1.0, n_classes=2, sample_weight=sample_weight, check_finite=False
         )
 
     def _minimise(
-        self, problem: Problem, targets: Sequence[Target], alphas: Any, starts: Any = None
+        self, problem: Problem, targets: Sequence[Any], alphas: Any, starts: Any = None
     ) -> list[Found]:
         settings: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
         return minimise(problem, targets, alphas, starts=starts, memory=self._memory(), **settings)
@@ -157,18 +183,35 @@ class MultiOutputClassifierBase(ClassifierMixin, BaseEstimator):
                 stacklevel=depth,
             )
 
-    def _of_scores(self, X: Any, function: Callable[[Any], Any]) -> list[Any]:
-        """A function of each target's scores (n, K), some targets at a time."""
-        check_is_fitted(self)
-        design = self._rows(X, reset=False)
+    def _codes(self, design: Design) -> list[Any]:
+        """The position of the most probable class of every row, for each target."""
+        found = self._of_scores(design, lambda scores: scores.argmax(axis=1)[:, None])
+        return [codes[:, 0] for codes in found]
+
+    def _of_scores(self, design: Design, function: Callable[[Any], Any]) -> list[Any]:
+        """A function of each target's scores (b, K) for all rows, some targets at a time.
+
+        The function returns a matrix with as many rows; they are computed beside the rows.
+        """
         found: list[Any] = []
         with use_threads(self.n_threads):
             for part in _parts([W.shape[1] for W in self._W]):
-                cuts = np.cumsum([W.shape[1] for W in self._W[part]])[:-1]
-                W = np.concatenate(self._W[part], axis=1)
-                scores = design.map_scores(W, lambda scores: scores)
-                found += [function(_of_classes(s)) for s in np.split(scores, cuts, axis=1)]
+                ends = np.cumsum([0, *[W.shape[1] for W in self._W[part]]])
+                widths: list[int] = []
+                both = design.map_scores(
+                    np.concatenate(self._W[part], axis=1),
+                    partial(_side_by_side, function, ends, widths),
+                )
+                own = [both[:, i:j] for i, j in pairwise(np.cumsum([0, *widths]))]
+                found += own if design.rows_stay else map(np.ascontiguousarray, own)
         return found
+
+
+def _side_by_side(function: Callable[[Any], Any], ends: Any, widths: list[int], scores: Any) -> Any:
+    """The function of every target's columns, and how many columns each has."""
+    made = [function(_of_classes(scores[:, i:j])) for i, j in pairwise(ends)]
+    widths[:] = [each.shape[1] for each in made]
+    return np.concatenate(made, axis=1)
 
 
 def _of_classes(scores: Any) -> Any:
@@ -253,7 +296,7 @@ class MultiOutputSoftmaxRegression(MultiOutputClassifierBase):
         """
         with use_threads(self.n_threads):
             design = self._rows(X, reset=True)
-            columns, targets = self._targets(Y, design.n_rows, sample_weight)
+            columns, targets = self._targets(Y, design, sample_weight)
             problem = self._shared(design, sample_weight)
             found = self._minimise(problem, targets, self._alphas(targets))
         self._store(columns, found, design.dtype)
@@ -272,27 +315,43 @@ class MultiOutputSoftmaxRegression(MultiOutputClassifierBase):
         """
         with use_threads(self.n_threads):
             design = self._rows(X, reset=True)
-            columns, targets = self._targets([y], design.n_rows, sample_weight)
-            codes, weights = columns[0].codes, targets[0].weights
-            chosen = [row_counts(rows, design.n_rows) for rows in subsets]
-            if not chosen:
+            if len(subsets) == 0:
                 raise ValueError("subsets must hold at least one sample of the rows, got none")
-            used = np.flatnonzero(np.any([counts > 0 for counts in chosen], axis=0))
-            if 2 * len(used) < design.n_rows:  # few rows: passes need not see the others
-                design, codes = design.picked(used), codes[used]
-                weights = None if weights is None else weights[used]
-                chosen = [counts[used] for counts in chosen]
-            samples = [_sample(Column(codes, columns[0].classes), n) for n in chosen]
-            targets = [
-                target_of(column, weights, self.class_weight, counts.astype(np.float64))
-                for column, counts in zip(samples, chosen, strict=True)
-            ]
+            columns, targets = self._targets([y], design, sample_weight)
+            make = self._samples_there if design.rows_stay else self._samples
+            design, weights, samples, targets = make(columns[0], targets[0], subsets, design)
             found = self._minimise(self._shared(design, weights), targets, self._alphas(targets))
         self._store(samples, found, design.dtype)
         self._warn(found, depth=3)
         return self
 
-    def _alphas(self, targets: Sequence[Target]) -> list[float]:
+    def _samples(
+        self, column: Column, target: Target, subsets: Sequence[Any], design: Design
+    ) -> tuple[Design, Any, list[Column], list[Any]]:
+        """Rows, weights, classes and labels of every sample."""
+        codes, weights = column.codes, target.weights
+        chosen = [row_counts(rows, design.n_rows) for rows in subsets]
+        used = np.flatnonzero(np.any([counts > 0 for counts in chosen], axis=0))
+        if 2 * len(used) < design.n_rows:  # few rows: passes need not see the others
+            design, codes = design.picked(used), codes[used]
+            weights = None if weights is None else weights[used]
+            chosen = [counts[used] for counts in chosen]
+        samples = [_sample(Column(codes, column.classes), n) for n in chosen]
+        targets = [
+            target_of(own, weights, self.class_weight, counts.astype(np.float64))
+            for own, counts in zip(samples, chosen, strict=True)
+        ]
+        return design, weights, samples, targets
+
+    def _samples_there(
+        self, column: Column, target: PlacedTarget, subsets: Sequence[Any], _: Design
+    ) -> tuple[Design, Any, list[Column], list[Any]]:
+        """The same for rows that stay on their device."""
+        target, chosen = few_rows(target, subsets)
+        samples, targets = sampled(target, column.classes, chosen, self.class_weight)
+        return target.design, target.weights, samples, targets
+
+    def _alphas(self, targets: Sequence[Any]) -> list[float]:
         if self.alpha is not None and self.C is not None:
             raise ValueError(f"give alpha or C, not both: got alpha={self.alpha} and C={self.C}")
         if self.alpha is not None:

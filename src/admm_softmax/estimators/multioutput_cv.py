@@ -15,7 +15,6 @@ from admm_softmax._parallel import use_threads
 from admm_softmax.design import row_counts
 from admm_softmax.estimators.multioutput import MultiOutputClassifierBase
 from admm_softmax.problem import Problem
-from admm_softmax.targets.labels import Target
 from admm_softmax.targets.scores import evaluate
 
 ALPHAS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -75,7 +74,7 @@ class MultiOutputSoftmaxRegressionCV(MultiOutputClassifierBase):
             raise ValueError("alphas must hold at least one number, got none")
         with use_threads(self.n_threads):
             design = self._rows(X, reset=True)
-            columns, targets = self._targets(Y, design.n_rows, sample_weight)
+            columns, targets = self._targets(Y, design, sample_weight)
             problem = self._shared(design, sample_weight)
             folds = self._folds(design.n_rows)
             scores = self._validated(problem, targets, folds, alphas)
@@ -95,16 +94,21 @@ class MultiOutputSoftmaxRegressionCV(MultiOutputClassifierBase):
         return [row_counts(test, n_rows) > 0 for _, test in cv.split(np.zeros((n_rows, 1)))]
 
     def _validated(
-        self, problem: Problem, targets: Sequence[Target], folds: Sequence[Any], alphas: Array
+        self, problem: Problem, targets: Sequence[Any], folds: Sequence[Any], alphas: Array
     ) -> Array:
         """The score of every target, fold and α."""
-        pairs = [(target, fold) for target in targets for fold in folds]
-        train = [target.on(~fold) for target, fold in pairs]
-        test = [target.on(fold) for target, fold in pairs]
-        scores = np.empty((len(pairs), len(alphas)))
+        design = problem.design
+        fitted, held_out = (
+            # Where rows stay, fold numbers go there, once for all targets.
+            [design.counts(rows) for rows in chosen] if design.rows_stay else chosen
+            for chosen in ([~fold for fold in folds], folds)
+        )
+        train = [target.on(rows) for target in targets for rows in fitted]
+        test = [target.on(rows) for target in targets for rows in held_out]
+        scores = np.empty((len(train), len(alphas)))
         starts: list[Array] | None = None
         for a in np.argsort(-alphas, kind="stable"):
-            strengths = [float(alphas[a])] * len(pairs)
+            strengths = [float(alphas[a])] * len(train)
             starts = [each.W for each in self._minimise(problem, train, strengths, starts)]
             found = evaluate(problem, test, starts, self._memory())
             scores[:, a] = -found.loss if self.scoring == "loss" else found.accuracy

@@ -123,15 +123,16 @@ def _sorted(column: Any, gone: Any) -> Column:
 def target_of(
     column: Column, weights: Array | None, class_weight: Any, counts: Any = None
 ) -> Target:
-    """One target with its weights; class weights are those of its labelled rows."""
+    """One target with its weights; class weights are those of its sample's labelled rows."""
     v = None
     if class_weight is not None:
         there = column.codes >= 0
+        given = [np.asarray(each)[there] for each in (weights, counts) if each is not None]
         v = compute_class_weight(
             class_weight,
             classes=column.classes,
             y=column.classes[column.codes[there]],
-            sample_weight=None if weights is None else weights[there],
+            sample_weight=np.prod(given, axis=0) if given else None,
         )
         v = check_class_weight(v)
     target = Target(column.codes, len(column.classes), weights, counts, v)

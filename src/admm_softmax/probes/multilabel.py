@@ -41,17 +41,22 @@ class MultiLabelSweep:
         """Fit to some rows under every C, and choose by others."""
         alphas = np.array([penalty_and_C(C, 2, len(rows.labels)) for C in self.Cs])
         fits = (self._fit(rows, C) for C in self.Cs)
-        scores = np.array([self.metric(*self.judged(model, validation)) for model in fits])
+        scores = np.array(
+            [validation.measured(self.metric, *self.judged(model, validation)) for model in fits]
+        )
         return MultiLabelFound(alphas, scores, best_of(self.Cs, self.metric.sign * scores))
 
     def refit(self, rows: Part, validation: Part, found: MultiLabelFound, both: bool) -> Any:
         """The model under the C chosen, of the training rows or of all."""
         return self._fit(rows.with_more(validation) if both else rows, self.Cs[found.best])
 
-    def judged(self, model: Any, part: Part) -> tuple[Any, Array]:
+    def judged(self, model: Any, part: Part) -> tuple[Any, Any]:
         """The labels of rows to measure on, and the probability of every label, (n, T)."""
-        proba = model.predict_proba(part.design)
-        return part.labels, np.stack([P[:, 1] for P in proba], axis=1)
+        columns, design = [P[:, 1] for P in model.predict_proba(part.design)], part.design
+        if not design.rows_stay:
+            return part.labels, np.stack(columns, axis=1)
+        there = [design.place(column) for column in columns]
+        return part.labels, design.map_rows(lambda *each: np.stack(each, axis=1), *there)
 
     def _fit(self, rows: Part, C: float) -> Any:
         model = MultiOutputSoftmaxRegression(C=float(C), **self.settings)
@@ -78,5 +83,5 @@ def check_multilabel(
             raise ValueError(
                 f"all parts must have {width[0]} labels per row, got {part.labels.shape[1:]}"
             )
-        if not np.isin(part.labels, (0, 1)).all():
+        if not bool(((part.labels == 0) | (part.labels == 1)).all()):
             raise ValueError("a matrix of labels must hold 0 and 1 alone")

@@ -6,19 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
 
 from admm_softmax._arrays import Array
-from admm_softmax.problem import Point, Problem
+from admm_softmax.problem import Problem
 from admm_softmax.solvers.base import Chainable, Iterate, measured_at, require_smooth, start_at
 from admm_softmax.solvers.line_search import Plateau, search
+from admm_softmax.solvers.newton_system import CurvedPoint, HessianBesideRows, NewtonSystem
 from admm_softmax.solvers.state import State
-
-#: What is added to the Hessian's diagonal, relative to its mean: directions without curvature
-#: (a shift of all classes' intercepts) have no gradient either, and stay where they are.
-SINGULAR_SHIFT = 1e-10
-#: Where even that is not positive definite to rounding, it grows by this factor.
-GROWTH = 1e3
 
 
 @dataclass(frozen=True)
@@ -30,7 +24,8 @@ class Newton(Chainable):
         ∇²F = diag_k(X̃ᵀ diag(w p_k) X̃) − AᵀΩA + α I ⊗ LᵀL
 
     A step costs n (dK)² + (dK)³/3 operations, and there are about six: for small problems
-    that is less than the calls of many passes. All rows are copied into memory once (`take`).
+    that is less than the calls of many passes. All rows are copied into memory once;
+    where rows stay on their device, the Hessian's blocks are Gram matrices that are formed there.
 
     >>> from sklearn.datasets import load_iris
     >>> from admm_softmax import Newton, Problem, run
@@ -46,7 +41,7 @@ class Newton(Chainable):
     ) -> Iterator[Iterate]:
         """Yield the start, then one iterate per step."""
         require_smooth(self, problem)
-        small = _Dense(problem)
+        small = HessianBesideRows(problem) if problem.design.rows_stay else _Dense(problem)
         point = small.at(start_at(problem, W0 if state is None else state["W"]))
         rounding = problem.design.rounding
         plateau = Plateau(rounding)
@@ -67,23 +62,12 @@ class Newton(Chainable):
             )
 
 
-@dataclass(frozen=True)
-class _CurvedPoint(Point):
-    """A point, with the probabilities that its Hessian is made of, K × n."""
-
-    P: Array
-
-
-class _Dense:
+class _Dense(NewtonSystem):
     """The problem with its rows as one dense matrix."""
 
     def __init__(self, problem: Problem) -> None:
-        design, self.problem = problem.design, problem
-        if design.rows_stay:
-            raise ValueError(
-                f"Newton needs all rows in this machine's memory, got a {type(design).__name__}, "
-                "whose rows stay: use NewtonCG or LBFGS"
-            )
+        super().__init__(problem)
+        design = problem.design
         self.X = design.as_matrix()
         if not np.isfinite(np.vdot(self.X, self.X)):
             raise ValueError(
@@ -96,14 +80,9 @@ class _Dense:
         self.wC: Array = C * self.w
         self.truth = labels if labels.ndim == 1 else labels.argmax(axis=1)
         self.room = np.empty_like(self.X)
-        quadratic = problem.penalty.quadratic
-        self.penalty: Array = quadratic.strength * (
-            quadratic.LtL.toarray() if quadratic.diagonal is None else np.diag(quadratic.diagonal)
-        )
-        self.free = ~self.penalty.any(axis=1)
         self.count: Callable[[], None] = lambda: design.count_read(1.0)
 
-    def at(self, W: Array) -> _CurvedPoint:
+    def at(self, W: Array) -> CurvedPoint:
         """As `Problem.at`, without its calls."""
         penalty, w, K = self.problem.penalty, self.w, W.shape[1]
         self.count()
@@ -120,7 +99,7 @@ class _Dense:
         pull = penalty.gradient(W)
         value = penalty.quadratic.value_given(W, pull)
         gradient = np.add(loss_gradient, pull, out=pull)
-        return _CurvedPoint(
+        return CurvedPoint(
             W=W,
             objective=loss + value,
             loss=loss,
@@ -132,16 +111,9 @@ class _Dense:
             P=P,
         )
 
-    def solve(self, point: _CurvedPoint) -> Array:
-        """The Hessian's inverse times the gradient."""
-        step = self._solve_two(point) if len(point.P) == 2 else self._solve_many(point)
-        # What all classes share has no curvature where there is no penalty: leave it.
-        free = step[self.free]
-        step[self.free] = free - np.add.reduce(free, axis=1, keepdims=True) / free.shape[1]
-        return step
-
-    def _solve_many(self, point: _CurvedPoint) -> Array:
-        X, P = self.X, point.P.T
+    def hessian(self, P: Array) -> Array:
+        """∇² of the loss, by one product of n × dK matrices."""
+        X, P = self.X, P.T
         (n, d), K = X.shape, P.shape[1]
         A = (P[:, :, None] * X[:, None, :]).reshape(n, K * d)
         weighted = A * self.w[:, None]
@@ -149,29 +121,10 @@ class _Dense:
         blocks = X.T @ weighted
         for k in range(K):
             block = slice(k * d, (k + 1) * d)
-            H[block, block] += blocks[:, block] + self.penalty
-        step = _positive_solution(H, point.gradient.T.reshape(-1))
-        return np.ascontiguousarray(step.reshape(K, d).T)
+            H[block, block] += blocks[:, block]
+        return H
 
-    def _solve_two(self, point: _CurvedPoint) -> Array:
-        """For two classes sum and difference of the columns decouple, and the loss has no sum."""
-        G, X = point.gradient, self.X
-        curvature = 2.0 * self.w * point.P[0] * point.P[1]
-        H = X.T @ np.multiply(X, curvature[:, None], out=self.room) + self.penalty
-        half_difference = _positive_solution(H, (G[:, 0] - G[:, 1]) / 2)
-        half_sum = (G[:, 0] + G[:, 1]) / 2
-        if half_sum.any():
-            half_sum = _positive_solution(self.penalty.copy(), half_sum)
-        return np.stack([half_sum + half_difference, half_sum - half_difference], axis=1)
-
-
-def _positive_solution(H: Array, right: Array) -> Array:
-    """H⁻¹ times a vector, H made positive definite where it is not; it is overwritten."""
-    diagonal = H.reshape(-1)[:: len(H) + 1]
-    ridge = SINGULAR_SHIFT * max(float(diagonal.sum()) / len(H), 1e-300)
-    while True:
-        diagonal += ridge
-        _, solution, info = lapack.dposv(H, right)
-        if info == 0 and np.isfinite(solution).all():
-            return np.asarray(solution)
-        ridge *= GROWTH
+    def product_of_two(self, P: Array) -> Array:
+        """X̃ᵀ diag(w p₀ p₁) X̃."""
+        of_rows = self.w * P[0] * P[1]
+        return np.asarray(self.X.T @ np.multiply(self.X, of_rows[:, None], out=self.room))

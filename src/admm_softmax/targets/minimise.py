@@ -15,7 +15,7 @@ from admm_softmax.kernels.thresholds import TARGET_COLUMNS
 from admm_softmax.problem import Problem
 from admm_softmax.solvers import Status
 from admm_softmax.solvers.line_search import C1
-from admm_softmax.targets.labels import Target, state_of
+from admm_softmax.targets.placed import AnyTarget, state_on
 from admm_softmax.targets.preconditioner import SharedInverse
 
 #: Rounds end, and targets that have converged make room for others, when fewer than this share
@@ -45,7 +45,7 @@ class Found:
 
 def minimise(
     problem: Problem,
-    targets: Sequence[Target],
+    targets: Sequence[AnyTarget],
     alphas: Sequence[float],
     *,
     starts: Sequence[Array | None] | None = None,
@@ -114,7 +114,7 @@ class Batch:
     tol: float
     max_iter: int
     numbers: list[int]
-    targets: list[Target]
+    targets: list[AnyTarget]
     total: Array  # Sₜ
     strength: Array  # the factor of ‖L w‖²/2
     W: Array
@@ -152,7 +152,11 @@ class Batch:
         return 1 if self.n_classes == 2 else self.n_classes
 
     def with_more(
-        self, numbers: list[int], targets: list[Target], alphas: Array, starts: list[Array | None]
+        self,
+        numbers: list[int],
+        targets: list[AnyTarget],
+        alphas: Array,
+        starts: list[Array | None],
     ) -> Batch:
         """The batch with further targets behind the others."""
         T, d = len(numbers), self.problem.design.n_features
@@ -196,7 +200,7 @@ class Batch:
     def run_until(self, least: float) -> tuple[Batch, dict[int, Found]]:
         """Take steps until at most `least` targets move; those that stopped are returned."""
         design = self.problem.design
-        state = design.place(state_of(self.targets, design.n_rows))
+        state = state_on(design, self.targets)
         kernel = kernel_of(len(self.targets), self.n_classes)
         done: dict[int, Found] = {}
         batch, moving = self, np.ones(len(self.numbers), dtype=bool)
@@ -337,4 +341,4 @@ class Batch:
 
 
 def _picking(columns: Any) -> Any:
-    return lambda C: np.ascontiguousarray(C[:, columns])
+    return lambda C: C[:, columns].copy()

@@ -10,8 +10,8 @@ import numpy as np
 from admm_softmax._arrays import Array
 from admm_softmax.kernels.targets import kernel_of
 from admm_softmax.problem import Problem
-from admm_softmax.targets.labels import Target, state_of
 from admm_softmax.targets.minimise import capacity_of
+from admm_softmax.targets.placed import AnyTarget, state_on
 
 
 class Scores(NamedTuple):
@@ -22,7 +22,7 @@ class Scores(NamedTuple):
 
 
 def evaluate(
-    problem: Problem, targets: Sequence[Target], Ws: Sequence[Array], memory: int | None = None
+    problem: Problem, targets: Sequence[AnyTarget], Ws: Sequence[Array], memory: int | None = None
 ) -> Scores:
     """The mean loss and the accuracy of every target at its W, without penalty."""
     design = problem.design
@@ -32,7 +32,7 @@ def evaluate(
         size = capacity_of(design, targets[own[0]].columns, memory)
         for part in (own[i : i + size] for i in range(0, len(own), size)):
             some = [targets[t] for t in part]
-            state = design.place(state_of(some, design.n_rows))
+            state = state_on(design, some)
             W = np.concatenate([Ws[t] for t in part], axis=1)
             sums = design.fold(W, kernel_of(len(part), n_classes), (state,)).sums.values
             total = np.array([target.total_weight for target in some])

@@ -250,6 +250,14 @@ def _stack(like: DeviceArray, arrays: Any, axis: int = 0) -> DeviceArray:
     return like._like(torch.stack([like._tensor(a) for a in arrays], dim=axis))
 
 
+def _concatenate(like: DeviceArray, arrays: Any, axis: int = 0) -> DeviceArray:
+    return like._like(torch.cat([like._tensor(a) for a in arrays], dim=axis))
+
+
+def _repeat(like: DeviceArray, a: Any, repeats: Any) -> DeviceArray:
+    return like._like(torch.repeat_interleave(like._tensor(a), like._tensor(repeats)))
+
+
 def _count_nonzero(like: DeviceArray, a: Any) -> int:
     return int(torch.count_nonzero(a.tensor))
 
@@ -265,6 +273,8 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.argsort: _argsort,
     np.cumsum: _cumsum,
     np.stack: _stack,
+    np.concatenate: _concatenate,
+    np.repeat: _repeat,
     np.count_nonzero: _count_nonzero,
     np.sum: lambda like, a, **settings: a.sum(**settings),
 }

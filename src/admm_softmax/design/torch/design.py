@@ -48,9 +48,19 @@ class TorchDesign(TensorRows):
 
     # ---- passes over X ----
 
+    #: What rows are put through at every pass, see `transformed`.
+    function: Callable[[Any], Any] | None = None
+
     def block(self, rows: Any) -> Any:
         """Rows of X by slice or positions, widened where they are of two bytes."""
-        return self.X[rows].to(self.product_type)
+        found = self.X[rows].to(self.product_type)
+        if self.function is None:
+            return found
+        return self.function(DeviceArray(found, self.double)).tensor
+
+    def _as_stored(self, rows: Any) -> Any:
+        """Rows of X in the type that it is stored in, or what the function makes of them."""
+        return self.X[rows] if self.function is None else self.block(rows)
 
     def block_rows(self, columns: int = 1) -> int:
         """The number of rows per block, for so many columns of scores."""
@@ -145,7 +155,7 @@ class TorchDesign(TensorRows):
             part: Any = slice(i, min(i + size, n))
             rows = part if chosen is None else chosen[part]
             root = w[rows].to(kind).sqrt()[:, None]
-            X = self.X[rows].to(kind) * root
+            X = self.block(rows).to(kind) * root
             yield torch.cat([X, root], dim=1) if self.intercept else X
 
     def cholesky(self, H: Array) -> DeviceFactor | None:
@@ -158,7 +168,7 @@ class TorchDesign(TensorRows):
         """The rows at increasing positions, copied on the device."""
         places = self.indices(indices)
         self._reads.add(len(places) / self.n_rows)
-        design: Any = self._of(self.X[places])
+        design: Any = self._of(self._as_stored(places))
         return Sample(design, tuple(design._handle(r.held[places]) for r in rows))
 
     def drawn(self, n_rows: int, seed: int, weights: Rows) -> Any:
@@ -195,7 +205,20 @@ class TorchDesign(TensorRows):
     def columns(self, features: Any) -> TorchDesign:
         """Some columns, copied on the device."""
         self._reads.add(1)
-        return self._of(self.X[:, self.indices(features)])
+        chosen = self.indices(features)
+        return self._of(torch.cat([self._as_stored(rows)[:, chosen] for rows in self._blocks()]))
+
+    def transformed(self, function: Callable[[Any], Any]) -> TorchDesign:
+        """The rows put through a function of `DeviceArray` blocks at every pass: no copy of X."""
+        found, own = self.view(), self.function
+        found.function = function if own is None else lambda X: function(own(X))
+        return found
+
+    def with_rows(self, other: TorchDesign) -> TorchDesign:
+        """The rows of both, one after the other, in one copy on the device."""
+        everything = slice(None)
+        parts = [each._as_stored(everything).to(self.device) for each in (self, other)]
+        return self._of(torch.cat(parts))
 
     def map_scores(self, W: Array, function: Callable[[Any], Any]) -> Any:
         """function(X̃ W) as a tensor on the device, block by block."""
@@ -213,7 +236,7 @@ class TorchDesign(TensorRows):
         digest.update(repr((self.n_rows, self.n_features, self.intercept)).encode())
         size = max(1, self.block_rows() // 8)  # eight bytes per entry, several times
         for i in range(0, self.n_rows, size):
-            digest.update(digest_of(self.X[i : i + size], i * self.shape[1]))
+            digest.update(digest_of(self._as_stored(slice(i, i + size)), i * self.shape[1]))
         for handle in rows:
             for own in self.row_digests(handle):
                 digest.update(own)
