@@ -99,7 +99,7 @@ def write_shards(folder):
     folder.mkdir()
     for i, part in enumerate(np.split(make(60, 5, 3)[0], [13, 40])):
         np.save(folder / f"x-{i}.npy", part)
-    reader.READ_BLOCK_BYTES, reader.LEAST_BLOCK_ROWS = 500, 1
+    reader.READ_BLOCK_BYTES, reader.LEAST_READ_ROWS = 500, 1
     FILES["pattern"] = str(folder / "x-*.npy")
 
 

@@ -14,7 +14,7 @@ ONE, MANY, FEW_KEPT = (1 << 20, None), (8 * 7 * 5, None), (8 * 7 * 5, 3800)
 
 def check(kind, blocks, folder, monkeypatch, **settings):
     size, limit = blocks
-    monkeypatch.setattr(reader, "LEAST_BLOCK_ROWS", 1)
+    monkeypatch.setattr(reader, "LEAST_READ_ROWS", 1)
     monkeypatch.setattr(reader, "READ_BLOCK_BYTES", size)
 
     def factory(X, intercept):

@@ -62,7 +62,7 @@ def widening(half):
 
     def widen_rows(x, row_bytes, ahead, count, n_vectors, out, place):
         for t in range(count):
-            bits = memory(x + t * row_bytes, n_vectors * halves.FLOATS, np.uint16)
+            bits = memory(x + t * row_bytes, n_vectors * halves.FLOAT_LANES, np.uint16)
             if half == "float16":
                 row = bits.view(np.float16).astype(np.float32)
             else:

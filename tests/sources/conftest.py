@@ -8,4 +8,4 @@ from admm_softmax.design import reader
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(reader, "READ_BLOCK_BYTES", 500)
-    monkeypatch.setattr(reader, "LEAST_BLOCK_ROWS", 1)
+    monkeypatch.setattr(reader, "LEAST_READ_ROWS", 1)

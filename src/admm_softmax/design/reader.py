@@ -22,9 +22,9 @@ from admm_softmax.sources.mapping import is_mapped
 from admm_softmax.sources.memory import memory_bytes
 
 #: Bytes of a block in memory: large beside the cost of a call, small beside memory. Blocks of
-#: wide rows have at least LEAST_BLOCK_ROWS rows, unless that makes them larger than
+#: wide rows have at least LEAST_READ_ROWS rows, unless that makes them larger than
 #: MOST_BLOCK_BYTES.
-READ_BLOCK_BYTES, LEAST_BLOCK_ROWS, MOST_BLOCK_BYTES = 8 << 20, 256, 32 << 20
+READ_BLOCK_BYTES, LEAST_READ_ROWS, MOST_BLOCK_BYTES = 8 << 20, 256, 32 << 20
 #: Blocks in memory of their own, in use, waiting or being read; and how many of them a pass
 #: works on at the same time.
 BLOCKS_IN_FLIGHT, BLOCKS_HELD = 3, 2
@@ -101,9 +101,7 @@ class BlockReader:
         row_bytes = rows.n_features * self.dtype.itemsize
         size = max(
             1,
-            min(
-                max(READ_BLOCK_BYTES // row_bytes, LEAST_BLOCK_ROWS), MOST_BLOCK_BYTES // row_bytes
-            ),
+            min(max(READ_BLOCK_BYTES // row_bytes, LEAST_READ_ROWS), MOST_BLOCK_BYTES // row_bytes),
         )
         n = rows.n_rows
         self.compiled = repays_widening(n * rows.n_features)

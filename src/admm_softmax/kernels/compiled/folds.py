@@ -172,11 +172,10 @@ def _fold_dense(  # noqa: PLR0912  (floats and halves, whole panels and the rest
     """Fold the rows start ≤ i < stop of X, at the address x, into `total` (columns of R × d).
 
     A block of rows is multiplied by W, put through the row kernel and multiplied again while
-    the cache still holds it; `thin` says how X is given. An X of halves is first widened, to
-    `rest`, and multiplied there in the same order as one of floats. `part` is the sum in the
-    data's precision of the last `waiting` rows, a row for each column of R, laid out as Wᵀ is.
-    At the end it is zero, unless more rows follow in another call. Returns how many rows wait
-    then. What `total` held before is written over if this `is_first`.
+    the cache still holds it; `thin` says how X is given. Halves are widened to `rest` and
+    multiplied in the same order as floats. `part` is the sum in the data's precision of the last
+    `waiting` rows, laid out as Wᵀ is; at the end it is zero, unless more rows follow in another
+    call. Returns how many rows wait then. If this `is_first`, `total` is written over.
     """
     keep_small()
     K, n_results = Wt.shape[0], total.shape[0]
@@ -184,18 +183,15 @@ def _fold_dense(  # noqa: PLR0912  (floats and halves, whole panels and the rest
     block, T = S.shape[0] * S.shape[2], S.shape[2]
     rest_x, rest_bytes = address_of(rest), rest.shape[1] * rest.itemsize
     # An X of halves has its whole panels widened piece by piece, before the columns that are left.
-    tail = WIDENED if widens and whole else 0
+    tail, size = WIDENED if widens and whole else 0, max(1, piece(whole, rest.itemsize))
     tail_x = rest_x + tail * rest.itemsize
-    size = max(1, piece(whole, rest.itemsize))
-    # The next block comes while this one is read for the last time.
-    following = block * row_bytes
+    following = block * row_bytes  # comes while this block is read for the last time
     soon = 0 if n_results else following
     if intercept and is_first:
         for k in range(n_results):
             total[k, d] = 0.0
     for first in range(start, stop, block):
-        count = min(block, stop - first)
-        here = x + first * row_bytes
+        count, here = min(block, stop - first), x + first * row_bytes
         pack(here, row_bytes, column_bytes, count, whole, d, rest, tail, 0)
         if K:
             spread_bias(bias, S)
@@ -224,9 +220,8 @@ def _fold_dense(  # noqa: PLR0912  (floats and halves, whole panels and the rest
             add_transpose_product(rest_x, rest_bytes, count, j, end - j, R_data, part, copied)
         waiting += count
         if waiting >= FLUSH or (first + block >= stop and not more):
-            waiting = 0
             flush(part, total, d, is_first)
-            is_first = False
+            waiting, is_first = 0, False
     return waiting
 
 

@@ -76,7 +76,7 @@ WIDENED_ENTRY = {
 }
 _BITS = np.zeros(0, np.uint16)
 #: float32 in a vector register.
-FLOATS = VECTOR_BYTES // 4
+FLOAT_LANES = VECTOR_BYTES // 4
 #: Stand for functions of one kind of half in the template below.
 widened: Any = None
 widen_rows: Any = None
@@ -95,7 +95,7 @@ def _widening(half: str) -> Any:
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             x, row_bytes, ahead, count, n_vectors, _, place = arguments
             e = Emitter(context, builder, signature, arguments, ir.FloatType())
-            bits = ir.VectorType(ir.IntType(16), FLOATS)
+            bits = ir.VectorType(ir.IntType(16), FLOAT_LANES)
             with e.loop(e.number(0), count) as t:
                 row = builder.bitcast(e.at(x, t, row_bytes), bits.as_pointer())
                 to = e.entry(5, t, place)
@@ -103,8 +103,8 @@ def _widening(half: str) -> Any:
                     here = builder.gep(row, [v])
                     value = builder.load(here)
                     value.align = 2
-                    e.fetch(here, ahead, 2 * FLOATS, level=2)
-                    e.store(_wide(builder, value, half), to, builder.mul(v, e.number(FLOATS)))
+                    e.fetch(here, ahead, 2 * FLOAT_LANES, level=2)
+                    e.store(_wide(builder, value, half), to, builder.mul(v, e.number(FLOAT_LANES)))
             return context.get_dummy_value()
 
         return types.void(I, I, I, I, I, out, I), emit
@@ -155,11 +155,11 @@ def _pack_halves(
     """
     keep_small()
     if column_bytes == 2:
-        n_vectors = (stop - first) // FLOATS
+        n_vectors = (stop - first) // FLOAT_LANES
         widen_rows(x + first * 2, row_bytes, ahead, count, n_vectors, out, place)
         for t in range(count):
             row = pointed_at(_BITS, x + t * row_bytes + first * 2, stop - first)
-            for j in range(n_vectors * FLOATS, stop - first):
+            for j in range(n_vectors * FLOAT_LANES, stop - first):
                 out[t, place + j] = widened(row[j])
     else:  # column by column, in which order such an X lies
         for j in range(first, stop):
