@@ -66,8 +66,7 @@ def probe(
         "log_loss", "macro_f1", "auroc", "map", or a function of class codes and probabilities, of
         which more is better. Among equal values the strongest penalty is chosen. For an indicator
         matrix "map" (the default), "auroc" or a function of it and of probabilities (n, T).
-    report : metrics of the test rows; by default accuracy, top5, mean_per_class and log_loss, and
-        map and auroc for an indicator matrix.
+    report : metrics of the test rows: accuracy, top5, mean_per_class, log_loss; or map and auroc.
     normalize : "l2" makes rows of length one, block by block; "standardize" takes columns in
         units of their standard deviation, which is implied and copies nothing.
     refit : whether the final model is fitted to training and validation rows, under the same C.
