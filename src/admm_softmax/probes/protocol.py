@@ -88,9 +88,8 @@ def probe(
     began, chosen = time.perf_counter(), recipe_of(recipe, Cs=Cs, refit=refit, val_share=val_share)
     check_count("samples", samples, "a whole number ≥ 0", least=0)
     parts = _parts(train, val, test, normalize, chosen.val_share, seed)
-    sweep = _sweep_of(
-        parts, chosen, metric, normalize, settings, {"shots": shots, "folder": folder}
-    )
+    others = {"shots": shots, "folder": folder}
+    sweep = _sweep_of(parts, chosen, metric, normalize, settings, others)
     found = _evaluated(sweep, parts, chosen, report, (shots, repeats), (samples, level), seed)
     return replace(found, recipe=recipe, seconds=time.perf_counter() - began)
 
