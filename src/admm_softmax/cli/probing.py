@@ -79,7 +79,6 @@ def probe(
     from admm_softmax.probes import probe as run_probe  # noqa: PLC0415  (loads scikit-learn)
 
     train = o.request(data, labels, target, None, drop, key)
-    given: dict[str, Any] = {} if tol is None else {"tol": tol}
     found = run_probe(
         _rows(train),
         _rows(_other(train, validation, validation_labels)),
@@ -96,7 +95,7 @@ def probe(
         max_iter=max_iter,
         n_threads=threads,
         verbose=is_terminal() and not (quiet or json),
-        **given,
+        **cast(Any, {} if tol is None else {"tol": tol}),
     )
     written = _written(found, out, model, plot)
     if json:

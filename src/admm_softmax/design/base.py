@@ -177,6 +177,10 @@ class Design(ABC):
     def gather(self, rows: Rows) -> Any:
         """The rows as one NumPy array. Do not write to it."""
 
+    def beside(self, rows: Rows) -> Any:
+        """The rows for the caller: as `gather`, but a tensor where they stay on a device."""
+        return self.gather(rows)
+
     @abstractmethod
     def map_rows(self, function: Callable[..., Any], *rows: Rows) -> Rows:
         """New rows, function(*blocks) on blocks of others; the function works row by row."""
@@ -353,11 +357,7 @@ class Design(ABC):
         return [folds[i] for i in range(len(requests))]
 
     def view(self, submit: Callable[[Request], Fold] | None = None) -> Self:
-        """The same rows with a separate count of reads, for one user.
-
-        With `submit`, folds are handed to it instead of being run here; whoever runs them
-        counts the reads of X that they share.
-        """
+        """The same rows, their reads counted apart; `submit` runs folds, and counts those of X."""
         view = copy(self)
         view._reads = Reads(parent=self._reads if self._submit is None else self._reads.parent)
         view._submit = submit or self._submit

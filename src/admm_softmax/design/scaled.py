@@ -132,6 +132,10 @@ class ScaledDesign(Design):
         """Rows as the base gathers them."""
         return self.base.gather(rows)
 
+    def beside(self, rows: Rows) -> Any:
+        """As the other design."""
+        return self.base.beside(rows)
+
     def map_rows(self, function: Callable[..., Any], *rows: Rows) -> Rows:
         """Rows as the base maps them."""
         return self.base.map_rows(function, *rows)

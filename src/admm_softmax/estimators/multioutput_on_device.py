@@ -104,7 +104,7 @@ def named_there(design: Design, classes: Sequence[Any], codes: Sequence[Any]) ->
         pairs = zip(classes, given, strict=True)
         return np.stack([np.take_along_axis(c.astype(kind), k, 0) for c, k in pairs], axis=1)
 
-    return design.map_rows(named, *[design.place(k) for k in codes]).held
+    return design.beside(design.map_rows(named, *[design.place(k) for k in codes]))
 
 
 def share_right(
