@@ -186,7 +186,7 @@ def _fold_dense(  # noqa: PLR0912  (floats and halves, whole panels and the rest
     # An X of halves has its whole panels widened piece by piece, before the columns that are left.
     tail = WIDENED if widens and whole else 0
     tail_x = rest_x + tail * rest.itemsize
-    size = max(1, piece(whole, rest.itemsize))
+    size = piece(whole, rest.itemsize) if whole else 1
     # The next block comes while this one is read for the last time.
     following = block * row_bytes
     soon = 0 if n_results else following
