@@ -183,7 +183,7 @@ def _fold_dense(  # noqa: PLR0912  (floats and halves, whole panels and the rest
     block, T = S.shape[0] * S.shape[2], S.shape[2]
     rest_x, rest_bytes = address_of(rest), rest.shape[1] * rest.itemsize
     # An X of halves has its whole panels widened piece by piece, before the columns that are left.
-    tail, size = WIDENED if widens and whole else 0, max(1, piece(whole, rest.itemsize))
+    tail, size = WIDENED if widens and whole else 0, piece(whole, rest.itemsize) if whole else 1
     tail_x = rest_x + tail * rest.itemsize
     following = block * row_bytes  # comes while this block is read for the last time
     soon = 0 if n_results else following
