@@ -81,8 +81,8 @@ def least(rounds, before, **sides):
     for k in range(rounds + 1):
         for name, side in sides.items():
             before()
-            # As in a run of a solver: threads of BLAS spin on after a product of W alone, also in
-            # the way of the side that follows.
+            # As in a run of a solver: threads of BLAS might spin on after a product of W alone,
+            # in the way of the side that follows.
             with blas_threads(1):
                 begin = time.perf_counter()
                 side()

@@ -162,7 +162,7 @@ class Running:
     def run(self, keep=True):
         """One pass."""
         cpu, moved, begin = cpu_seconds(self.client), loopback(), time.perf_counter()
-        with blas_threads(1):  # as in a run of a solver: threads of BLAS spin in the workers' way
+        with blas_threads(1):  # as in a run of a solver, so that no thread of it spins
             self.problem.at(self.W)
         wall, moved = time.perf_counter() - begin, loopback() - moved
         spent = [b - a for a, b in zip(cpu, cpu_seconds(self.client), strict=True)]
