@@ -24,7 +24,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from machines import ON_A_CPU, ROOT
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.machines import ON_A_CPU, ROOT
 
 SUITE = "bookworm"  # its Python is 3.11, as constraints.txt supposes
 CPU = "neoverse-n1"  # Graviton 2: NEON of 128 bits with float16, no SVE

@@ -35,8 +35,9 @@ def inner(A: Array, B: Array) -> float:
 def _inner_of_singles(a: Any, b: Any, size: int = 4096) -> float:
     """⟨a, b⟩ of two vectors in single precision, added up in double every few thousand entries.
 
-    >>> round(_inner_of_singles(np.full(10**6, 0.1, np.float32), np.ones(10**6, np.float32)), 2)
-    100000.0
+    >>> found = _inner_of_singles(np.full(10**6, 0.1, np.float32), np.ones(10**6, np.float32))
+    >>> abs(found - 1e5) < 1.0
+    True
     """
     whole = len(a) - len(a) % size
     parts = np.matmul(a[:whole].reshape(-1, 1, size), b[:whole].reshape(-1, size, 1))

@@ -48,9 +48,12 @@ def test_clients_that_are_killed_go_on(processes, tmp_path):
         assert (folder / "fit.npz").exists()
         found = answer(processes, case, folder)
         assert (found.status, found.n_iter) == (expected.status, expected.n_iter)
-        # Partitions may be on other workers, but the order of summation is the same.
-        np.testing.assert_array_equal(found.W, expected.W, err_msg=case)
-        np.testing.assert_array_equal(found.history["objective"], expected.history["objective"])
+        # The order of summation is the same; but partitions that have moved to other workers lie
+        # otherwise in memory, and BLAS may round otherwise there.
+        np.testing.assert_allclose(found.W, expected.W, rtol=1e-10, atol=1e-12, err_msg=case)
+        np.testing.assert_allclose(
+            found.history["objective"], expected.history["objective"], rtol=1e-12, atol=0
+        )
 
 
 def test_a_worker_and_then_the_client_are_lost(processes, tmp_path):

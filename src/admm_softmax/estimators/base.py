@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
@@ -33,6 +32,7 @@ from admm_softmax.estimators.exports import Exports
 from admm_softmax.estimators.inputs import opened
 from admm_softmax.estimators.labels import Targets, encode, encode_more, most_probable
 from admm_softmax.estimators.remedies import remedy
+from admm_softmax.estimators.sklearn_callbacks import warn_caller
 from admm_softmax.estimators.sklearn_parameters import check_settings, penalty_object
 from admm_softmax.kernels.softmax import log_softmax, softmax
 from admm_softmax.penalty import ElasticNet
@@ -366,12 +366,8 @@ def warn_about_many(
     settings: SoftmaxClassifier,
     name: str,
     interrupted: bool,
-    depth: int = 3,
 ) -> None:
-    """One warning for all fits that did not reach `tol` or were interrupted.
-
-    `depth` is how many calls up the user is.
-    """
+    """One warning for all fits that did not reach `tol` or were interrupted."""
     troubled = [result for result in results if result.status.remedy]
     if interrupted or any(result.status == Status.INTERRUPTED for result in results):
         what = f"{name} was interrupted: the remaining fits were not run"
@@ -383,4 +379,4 @@ def warn_about_many(
         )
     else:
         return
-    warnings.warn(what, ConvergenceWarning, stacklevel=depth)
+    warn_caller(what, ConvergenceWarning)

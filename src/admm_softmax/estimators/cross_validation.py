@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -43,7 +42,11 @@ from admm_softmax.estimators.selection import (
     paths_identity,
     stacked_arrays,
 )
-from admm_softmax.estimators.sklearn_callbacks import CallbackSupportMixin, as_one_task
+from admm_softmax.estimators.sklearn_callbacks import (
+    CallbackSupportMixin,
+    as_one_task,
+    warn_caller,
+)
 from admm_softmax.estimators.sklearn_parameters import check_settings
 from admm_softmax.estimators.splits import fold_pairs
 from admm_softmax.estimators.validation_distance import distance
@@ -73,8 +76,7 @@ class SoftmaxRegressionCV(CallbackSupportMixin, SoftmaxClassifier):
         data and the number of rows. They are fitted from strong to weak.
     Cs : int or sequence of float, optional
         The same in scikit-learn's units; overrides alphas. As there, a number stands for so many
-        from 1e-4 to 1e4, and C weighs the sum of the losses of a fold's own rows. Infinity is no
-        penalty.
+        from 1e-4 to 1e4, and C weighs the sum of a fold's own losses. Infinity is no penalty.
     cv : int, splitter or iterable
         Folds, as in scikit-learn; a number makes stratified folds. Not used with X_val.
     scoring : str, callable or None
@@ -95,15 +97,13 @@ class SoftmaxRegressionCV(CallbackSupportMixin, SoftmaxClassifier):
     l1_ratio, penalty, operator, reference, fit_intercept, penalize_intercept
         As in `SoftmaxRegression`.
     standardize, class_weight
-        As in `SoftmaxRegression`. Standard deviations and balanced class weights are
-        those of all rows.
+        As in `SoftmaxRegression`; deviations and balanced class weights are those of all rows.
     solver, max_iter, tol, n_threads, random_state
         As in `SoftmaxRegression`, for every fit.
     verbose : bool
         Show a progress bar over the path.
     checkpoint, checkpoint_every
-        As in `SoftmaxRegression`, for the whole: fits that have ended are not run again, and
-        those in progress go on.
+        As in `SoftmaxRegression`: fits that have ended are not run again, others go on.
     dual, intercept_scaling, n_jobs, use_legacy_attributes
         For code written for LogisticRegressionCV: accepted where they change nothing.
 
@@ -112,8 +112,7 @@ class SoftmaxRegressionCV(CallbackSupportMixin, SoftmaxClassifier):
     alpha_, C_ : float
         The penalty with the best mean score (the first among equals), in both units.
     alphas_, Cs_ : arrays
-        The penalties tried: the numbers given, in their order; from strong to weak where they
-        were chosen.
+        The penalties tried: as given, in their order; else from strong to weak.
     scores_ : array of shape (n_folds, n_alphas)
         Scores on the rows held out; with X_val there is one fold.
     coefs_paths_ : array of shape (n_folds, n_alphas, K, d + 1)
@@ -277,8 +276,8 @@ class SoftmaxRegressionCV(CallbackSupportMixin, SoftmaxClassifier):
     def _chosen(self, paths: list[RatioPath]) -> tuple[RatioPath, int]:
         """The best path, and the position of the best penalty among those given."""
         if all(np.isnan(np.array(path.scores)).all() for path in paths):
-            what = "every score is undefined: the first penalty is taken, for want of a better one"
-            warnings.warn(f"{type(self).__name__}: {what}", UndefinedMetricWarning, stacklevel=4)
+            what = f"{type(self).__name__}: every score is undefined: the first penalty is taken"
+            warn_caller(what, UndefinedMetricWarning)
         return choose_among(paths, self.choose)
 
     def _warn(self, paths: list[RatioPath], last: Result | None, far: list[str]) -> None:
@@ -286,9 +285,9 @@ class SoftmaxRegressionCV(CallbackSupportMixin, SoftmaxClassifier):
         if last is not None and not any(last is result for result in fits):
             fits.append(last)
         interrupted = any(path.fitter.scheduler.interrupted for path in paths)
-        warn_about_many(fits, self, type(self).__name__, interrupted, depth=5)
+        warn_about_many(fits, self, type(self).__name__, interrupted)
         for words in far:
-            warnings.warn(f"{type(self).__name__}: {words}", UserWarning, stacklevel=4)
+            warn_caller(f"{type(self).__name__}: {words}", UserWarning)
 
     def _rows_to_score(self, rows: HeldOut, validation: Problem) -> Any:
         remote = validation.design.is_remote

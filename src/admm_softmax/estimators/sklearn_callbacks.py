@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -68,6 +70,21 @@ def as_one_task(method: Any) -> Any:
             context.call_on_fit_task_end(**shared, reconstruction_attributes={})
 
     return with_callbacks(told)
+
+
+def warn_caller(words: str, kind: type[Warning]) -> None:
+    """Warn in the name of whoever called this library.
+
+    Methods that `with_callbacks` wraps have frames of scikit-learn's between them.
+    """
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(words, kind, stacklevel=level)
+
+
+def _is_ours(module: str) -> bool:
+    return module.startswith(("admm_softmax.", "sklearn.callback."))
 
 
 class Steps:

@@ -16,8 +16,7 @@ def path_rows(model: Any) -> list[dict[str, Any]]:
     is_grid = model.alphas_.ndim > 1
     alphas = model.alphas_ if is_grid else model.alphas_[None]
     scores = model.scores_ if is_grid else model.scores_[:, None]
-    n_iter = np.asarray(model.n_iter_, dtype=np.float64)[0]
-    n_iter = n_iter if is_grid else n_iter[:, None]
+    n_iter = np.asarray(model.n_iter_, dtype=np.float64).reshape(scores.shape)
     rows = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of means over nothing

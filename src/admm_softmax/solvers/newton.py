@@ -67,20 +67,20 @@ class _Dense(NewtonSystem):
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        design = problem.design
+        everything = np.arange(problem.design.n_rows)
+        design, handles = problem.design.take(everything, problem.labels, problem.weights)
         self.X = design.as_matrix()
         if not np.isfinite(np.vdot(self.X, self.X)):
             raise ValueError(
                 "X is too large: the squares of its entries overflow; scale the features"
             )
-        self.w: Array = design.gather(problem.weights)
-        labels = design.gather(problem.labels)
+        labels, self.w = (design.gather(rows) for rows in handles)
         C = np.eye(problem.n_classes)[:, labels] if labels.ndim == 1 else labels.T
         #: wᵢ cᵢ, K × n, and the largest entry of each cᵢ.
         self.wC: Array = C * self.w
         self.truth = labels if labels.ndim == 1 else labels.argmax(axis=1)
         self.room = np.empty_like(self.X)
-        self.count: Callable[[], None] = lambda: design.count_read(1.0)
+        self.count: Callable[[], None] = lambda: problem.design.count_read(1.0)
 
     def at(self, W: Array) -> CurvedPoint:
         """As `Problem.at`, without its calls."""
@@ -117,7 +117,7 @@ class _Dense(NewtonSystem):
         (n, d), K = X.shape, P.shape[1]
         A = (P[:, :, None] * X[:, None, :]).reshape(n, K * d)
         weighted = A * self.w[:, None]
-        H = -(A.T @ weighted)
+        H: Array = -(A.T @ weighted)
         blocks = X.T @ weighted
         for k in range(K):
             block = slice(k * d, (k + 1) * d)
