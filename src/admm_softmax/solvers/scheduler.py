@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Thread, current_thread
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 #: A function from requests of one kind to their results, in the same order.
 Answer: TypeAlias = Callable[[list[Any]], Sequence[Any]]
+#: Seconds after which the scheduler looks whether the job that it waits for is still there.
+LOOK_AFTER = 1.0
 
 
 class Scheduler:
@@ -122,10 +124,24 @@ class Scheduler:
         """Let a job run until it waits again or ends."""
         self._moving = job
         job.go_on(message)
-        self._turn_over.get()
+        self._wait_for(job)
         self._moving = None
         if job.error is not None:
             raise job.error
+
+    def _wait_for(self, job: _Job[Any]) -> None:
+        """Until the job waits again or has ended.
+
+        With a timeout: a suite that interrupts thousands of runs was once seen to stand still
+        here after all jobs had ended, until a signal woke it.
+        """
+        while True:
+            try:
+                self._turn_over.get(timeout=LOOK_AFTER)
+            except Empty:
+                if job.thread.is_alive() or not self._turn_over.empty():
+                    continue
+            return
 
     def _end(self, jobs: list[_Job[Any]], reason: BaseException) -> None:
         """Raise the reason in every job that waits, until it waits no more."""
@@ -133,7 +149,7 @@ class Scheduler:
             while job.pending is not None:
                 self._moving = job
                 job.go_on(reason)
-                self._turn_over.get()
+                self._wait_for(job)
                 self._moving = None
 
 
