@@ -209,7 +209,8 @@ def _check_matrices(case: _Case) -> None:
     require_close(R.T @ R, gram, "the square of the triangle", tolerance)
     require_close(R, np.triu(R), "the triangle's lower half", 0.0)
     require(0 < design.reads <= 4, f"four matrices take four reads at most, got {design.reads}")
-    require_close(case.make().as_matrix(), X, "as_matrix", tolerance)
+    if not case.make().rows_stay:
+        require_close(case.make().as_matrix(), X, "as_matrix", tolerance)
     _check_share(case)
     require_close(
         design.transpose_product(case.state), X.T @ case.state, "transpose_product", tolerance
