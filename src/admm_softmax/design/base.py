@@ -149,7 +149,7 @@ class Design(ABC):
         return self.row_products(lambda V: scale[:, None] * V).astype(self.dtype, copy=False)
 
     def as_matrix(self) -> Array:
-        """X̃ as one dense float64 array here, for small problems whose rows do not stay. One read."""
+        """X̃ as one float64 array here, for small problems whose rows do not stay. One read."""
         small = self.take(np.arange(self.n_rows)).design
         return np.asarray(small.map_scores(np.eye(self.n_features), np.asarray), np.float64)
 
