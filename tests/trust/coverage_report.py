@@ -47,6 +47,12 @@ def needs_torch(name: str) -> bool:
     return any(part in name for part in NEEDS_TORCH)
 
 
+def is_fresh(data: Path) -> bool:
+    """Whether there are data, and no file of src has changed since."""
+    newest = max(path.stat().st_mtime for path in Path("src").rglob("*.py"))
+    return data.exists() and data.stat().st_mtime >= newest
+
+
 def share(files: Files, what: str, of: str) -> tuple[float, int]:
     """Per cent of lines or branches that ran, and how many there are."""
     count = sum(facts[of] for facts in files.values())
@@ -78,7 +84,7 @@ def main(least_lines: str = "95", least_branches: str = "90", torch: str | None 
         return int(not is_enough(what, files, *least))
     alone = {name: facts for name, facts in read(Path(torch)).items() if needs_torch(name)}
     enough = is_enough("what needs torch", alone, *least)
-    if DATA.exists():
+    if is_fresh(DATA):
         enough = is_enough("src, with torch", read(DATA, Path(torch)), *least) and enough
     else:
         print("coverage of src, with torch: run make test before, which leaves its part")

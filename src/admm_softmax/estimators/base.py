@@ -283,7 +283,7 @@ class SoftmaxClassifier(Exports, SparseCoefMixin, LinearClassifierMixin, BaseEst
             return 0
         try:
             return int(check_random_state(self.random_state).randint(2**31 - 1))
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(
                 "random_state must be None, a whole number from 0 to 2**32 - 1 or a RandomState, "
                 f"got {self.random_state!r}"
