@@ -49,9 +49,7 @@ def row_at(address, length, dtype, half=None):
 def product_tile_of(half=None):
     """The stand-in for the tile of X W, of floats or of one kind of half."""
 
-    def product_tile(
-        size, x, row_bytes, last, count, Wt, k, first, S, place, T, kept, kept_bytes
-    ):
+    def product_tile(size, x, row_bytes, last, count, Wt, k, first, S, place, T, kept, kept_bytes):
         scores = S.reshape(-1)
         for r in range(TILES.rows):
             address = x + min(r, last) * row_bytes

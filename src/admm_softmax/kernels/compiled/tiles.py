@@ -289,9 +289,7 @@ def copy_panel_of(read: Reader, stored: int | None = None) -> Any:
     """
 
     @intrinsic  # type: ignore[untyped-decorator]
-    def copy_panel(
-        typing: Any, x: Any, row_bytes: Any, ahead: Any, count: Any, out: Any
-    ) -> Any:
+    def copy_panel(typing: Any, x: Any, row_bytes: Any, ahead: Any, count: Any, out: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             x, row_bytes, ahead, count, _ = arguments
             e = Emitter(context, builder, signature, arguments, context.get_value_type(out.dtype))
