@@ -16,7 +16,8 @@ Model, fitted to one part of the points by least relative squares and checked on
 
 with T tasks, P partitions, w workers. On a simulated network a message of B = 8 d K bytes takes
 λ + B/β: the broadcast sends ⌈log₂(w + 1)⌉ of them one after the other, a task of the tree that
-adds up k results waits for k − 1, and the client for one. Writes benchmarks/results/scaling.md.
+adds up k results waits for k − 1, and the client for one. Tasks of one level wait for λ at the same
+time, but a worker's bytes come in one after the other. Writes benchmarks/results/scaling.md.
 """
 
 import argparse
@@ -30,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from benchmark_utils.tables import RESULTS, heading, publish
 from dask import delayed
-from distributed import Client, LocalCluster, wait
+from distributed import Client, LocalCluster, rejoin, secede, wait
 from scipy.optimize import nnls
 
 from admm_softmax import Problem
@@ -88,7 +89,7 @@ class Case:
         total = (ceil(log2(self.workers + 1)) + 1) * hop
         for count, added in self.levels:
             rounds = ceil(count / self.workers)
-            total += rounds * (self.latency + (added - 1) * self.message / self.bandwidth)
+            total += self.latency + rounds * (added - 1) * self.message / self.bandwidth
         return total
 
     def row(self):
@@ -121,7 +122,10 @@ class SlowNetwork(Cluster):
         latency, transfer = self.case.latency, self.case.message / self.case.bandwidth
 
         def slow_add(parts):
-            time.sleep(latency + (len(parts) - 1) * transfer)
+            secede()  # who waits for an answer holds up no other task
+            time.sleep(latency)
+            rejoin()
+            time.sleep((len(parts) - 1) * transfer)
             return add(parts)
 
         return super().tree(futures, slow_add)

@@ -57,15 +57,16 @@ def embeddings(n=1500, d=300, K=4):
 
 
 @pytest.mark.parametrize("d", [5, 300, 1100, 9001])
+@pytest.mark.parametrize("K", [4, 9, 37], ids="{} classes".format)  # in 1, 2 or 3, and many groups
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
-def test_a_compiled_pass_has_the_bits_of_the_widened_copy(d, kind, monkeypatch):
+def test_a_compiled_pass_has_the_bits_of_the_widened_copy(d, K, kind, monkeypatch):
     monkeypatch.setattr(Design, "compiles", lambda self, columns, **_: True)
-    n = 700 if d < 9000 else 200
-    X, y = embeddings(n, d)
+    n = 701 if d < 9000 else 203
+    X, y = embeddings(n, d, K)
     bits = bits_of(X)
     half = HalfDesign(X) if kind == "float16" else HalfDesign(bits, half=kind)
     full = DenseDesign(X.astype(np.float32) if kind == "float16" else widened(bits))
-    W = np.random.default_rng(1).standard_normal((d + 1, 4))
+    W = np.random.default_rng(1).standard_normal((d + 1, K))
     folds = [
         design.fold(W, rows.gradient, (design.place(y), design.place(np.full(n, 1 / n))))
         for design in (half, full)

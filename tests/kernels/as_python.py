@@ -36,12 +36,30 @@ def memory(address, length, dtype):
     return np.frombuffer((ctypes.c_char * size).from_address(int(address)), dtype)
 
 
-def product_tile(size, x, row_bytes, last, count, Wt, k, first, S, place, T):
-    scores = S.reshape(-1)
-    for r in range(TILES.rows):
-        row = memory(x + min(r, last) * row_bytes, count, Wt.dtype)
-        for c in range(size):
-            scores[place + c * T + r] += row @ Wt[k + c, first : first + count]
+def row_at(address, length, dtype, half=None):
+    """So many numbers of a row at an address; halves as float32."""
+    if half is None:
+        return memory(address, length, dtype)
+    bits = memory(address, length, np.uint16)
+    if half == "float16":
+        return bits.view(np.float16).astype(np.float32)
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def product_tile_of(half=None):
+    """The stand-in for the tile of X W, of floats or of one kind of half."""
+
+    def product_tile(size, x, row_bytes, last, count, Wt, k, first, S, place, T, kept, kept_bytes):
+        scores = S.reshape(-1)
+        for r in range(TILES.rows):
+            address = x + min(r, last) * row_bytes
+            row = row_at(address, count, Wt.dtype, half)
+            for c in range(size):
+                scores[place + c * T + r] += row @ Wt[k + c, first : first + count]
+            if half is not None:
+                memory(kept + r * kept_bytes, count, Wt.dtype)[:] = row
+
+    return product_tile
 
 
 def transpose_tile(size, x, row_bytes, ahead, count, R, place, step, Gt, k, j):
@@ -52,24 +70,14 @@ def transpose_tile(size, x, row_bytes, ahead, count, R, place, step, Gt, k, j):
         Gt[k + c, j : j + width] += own @ block
 
 
-def copy_panel(x, row_bytes, count, out):
-    for t in range(count):
-        out[t] = memory(x + t * row_bytes, out.shape[1], out.dtype)
+def copy_panel_of(half=None):
+    """The stand-in for the copy of a panel, of floats or of one kind of half."""
 
-
-def widening(half):
-    """The stand-in for the intrinsic that widens rows of this kind of half."""
-
-    def widen_rows(x, row_bytes, ahead, count, n_vectors, out, place):
+    def copy_panel(x, row_bytes, ahead, count, out):
         for t in range(count):
-            bits = memory(x + t * row_bytes, n_vectors * halves.FLOAT_LANES, np.uint16)
-            if half == "float16":
-                row = bits.view(np.float16).astype(np.float32)
-            else:
-                row = (bits.astype(np.uint32) << 16).view(np.float32)
-            out[t, place : place + len(row)] = row
+            out[t] = row_at(x + t * row_bytes, out.shape[1], out.dtype, half)
 
-    return widen_rows
+    return copy_panel
 
 
 def gather_tile(size, data, indices, start, stop, M, k, out, i):
@@ -100,12 +108,13 @@ STAND_INS = {
     tiles.address_of: lambda A: A.ctypes.data,
     tiles.pointed_at: lambda like, address, length: memory(address, length, like.dtype),
     tiles.fetch_ahead: lambda *_: None,
-    tiles.product_tile: product_tile,
+    tiles.product_tile: product_tile_of(),
     tiles.transpose_tile: transpose_tile,
-    tiles.copy_panel: copy_panel,
+    tiles.copy_panel: copy_panel_of(),
     tiles.gather_tile: gather_tile,
     folds.call_twin: call_twin,
-    **{rows: widening(half) for half, rows in halves.WIDENED_ROWS.items()},
+    **{tile: product_tile_of(half) for half, tile in halves.FIRST_TILES.items()},
+    **{panel: copy_panel_of(half) for half, panel in halves.PANELS.items()},
     halves._from_bits: lambda bits: np.array(bits, np.uint32).view(np.float32)[()],
     halves._converted: lambda bits: np.array(bits, np.uint16).view(np.float16)[()].astype("f4"),
 }

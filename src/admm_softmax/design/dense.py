@@ -184,18 +184,18 @@ class FusedWorker(Worker):
 
     def _room(self) -> tuple[Any, ...]:
         """What one thread works in; see `folds`."""
-        from admm_softmax.kernels.compiled import folds, thin  # noqa: PLC0415
+        from admm_softmax.kernels.compiled import thin  # noqa: PLC0415
 
         program, d, dtype = self.program, self.design.X.shape[1], self.design.dtype
         S, R, work, lane = program.room()
         block = self.block
         scores = np.zeros((block // program.tile_rows, *S.shape))
         packed = np.zeros(program.n_results * block, dtype)
-        widened = folds.WIDENED if self.design.half is not None and self.whole else 0
-        rest = thin.aligned(block, widened + d - self.whole, dtype)
+        rest = thin.aligned(block, d - self.whole, dtype)
+        chunk = thin.aligned(block, 0 if self.design.half is None else thin.CHUNK, dtype)
         copied = np.zeros((block, thin.panel(dtype.itemsize)), dtype)
         part = thin.aligned(program.n_results, d, dtype)
-        return scores, R, work, lane, packed, rest, copied, part
+        return scores, R, work, lane, packed, rest, chunk, copied, part
 
     def product(self) -> Array:
         """The sum over the groups, and the buffers back to the design."""

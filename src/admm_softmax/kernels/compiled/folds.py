@@ -17,7 +17,7 @@ import numpy as np
 from numba import from_dtype, types
 
 from admm_softmax.kernels.compiled.gather import multiply_rows
-from admm_softmax.kernels.compiled.halves import packing
+from admm_softmax.kernels.compiled.halves import HALF_PRODUCTS
 from admm_softmax.kernels.compiled.jit import (
     calling_at,
     keep_small,
@@ -37,13 +37,10 @@ from admm_softmax.kernels.compiled.rows import (
     WEIGHTS,
     WORK,
 )
-from admm_softmax.kernels.compiled.thin import CHUNK_BYTES, PRODUCTS, TILE_ROW_BYTES, piece
+from admm_softmax.kernels.compiled.thin import PRODUCTS
 from admm_softmax.kernels.compiled.tiles import address_of
 from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR, solve_tile
 
-#: Columns of an X of halves that are widened together, for X W and for Xᵀ R.
-WIDENED = CHUNK_BYTES // 4
-TRANSPOSED = 2 * TILE_ROW_BYTES // 4
 #: From so many classes on, looking a row's label up costs less than reading its column of C: two
 #: steps per row against two vectors per class and LANES rows. Chosen by count.
 CODED_FROM = 32
@@ -56,14 +53,14 @@ call_twin = calling_at(TWIN)
 
 #: Stand for functions of one precision in the templates below; `specialised` puts them in.
 product: Any = None
+product_of_rest: Any = None
 add_transpose_product: Any = None
+add_transpose_product_of_rest: Any = None
 pack: Any = None
 pack_results: Any = None
 flush: Any = None
 multiply: Any = None
 run_tile: Any = None
-#: Whether X is stored in fewer bits than it is computed in, and `pack` widens all of a block.
-widens = False
 
 
 def room_of(n_scores: int, n_classes: int, n_results: int, T: int) -> tuple[Any, ...]:
@@ -79,17 +76,19 @@ def room_of(n_scores: int, n_classes: int, n_results: int, T: int) -> tuple[Any,
 def dense_pass(dtype: Any, state_dtype: Any, half: str | None = None) -> Any:
     """The pass over dense X of one precision, with row state of one precision.
 
-    With `half`, "float16" or "bfloat16", X is stored so, and widened block by block.
+    With `half`, "float16" or "bfloat16", X is stored so, and widened where it is multiplied.
     """
     p = PRODUCTS[np.dtype(dtype)]
+    stored = p if half is None else HALF_PRODUCTS[half]
     return ready(
         specialised(
             _fold_dense,
-            f"{half or p.name}.{np.dtype(state_dtype)}",
-            widens=half is not None,
-            product=p.product,
-            add_transpose_product=p.add_transpose_product,
-            pack=p.pack if half is None else packing(half),
+            f"{stored.name}.{np.dtype(state_dtype)}",
+            product=stored.product,
+            product_of_rest=p.product,
+            add_transpose_product=stored.add_transpose_product,
+            add_transpose_product_of_rest=p.add_transpose_product,
+            pack=stored.pack,
             pack_results=p.pack_results,
             flush=p.flush,
             run_tile=_run_tile_of(state_dtype),
@@ -163,7 +162,7 @@ def _run_tile(
             store(new, first, count, new_rows[g])
 
 
-def _fold_dense(  # noqa: PLR0912  (floats and halves, whole panels and the rest)
+def _fold_dense(
     twin: int, x: int, row_bytes: int, column_bytes: int, d: int, whole: int, start: int,
     stop: int, room: Any, Wt: Any, bias: Any, intercept: bool, settings: Any, codes: Any,
     soft: Any, weights: Any, which: Any, state: Any, new_rows: Any, part: Any, total: Any,
@@ -172,37 +171,28 @@ def _fold_dense(  # noqa: PLR0912  (floats and halves, whole panels and the rest
     """Fold the rows start ≤ i < stop of X, at the address x, into `total` (columns of R × d).
 
     A block of rows is multiplied by W, put through the row kernel and multiplied again while
-    the cache still holds it; `thin` says how X is given. Halves are widened to `rest` and
-    multiplied in the same order as floats. `part` is the sum in the data's precision of the last
-    `waiting` rows, laid out as Wᵀ is; at the end it is zero, unless more rows follow in another
-    call. Returns how many rows wait then. If this `is_first`, `total` is written over.
+    the cache still holds it; `thin` says how X is given. `part` is the sum in the data's
+    precision of the last `waiting` rows, laid out as Wᵀ is; at the end it is zero, unless more
+    rows follow in another call. Returns how many rows wait then. If this `is_first`, `total` is
+    written over.
     """
     keep_small()
     K, n_results = Wt.shape[0], total.shape[0]
-    S, R, work, lane, R_data, rest, copied = room
+    S, R, work, lane, R_data, rest, chunk, copied = room
     block, T = S.shape[0] * S.shape[2], S.shape[2]
     rest_x, rest_bytes = address_of(rest), rest.shape[1] * rest.itemsize
-    # An X of halves has its whole panels widened piece by piece, before the columns that are left.
-    tail, size = WIDENED if widens and whole else 0, piece(whole, rest.itemsize) if whole else 1
-    tail_x = rest_x + tail * rest.itemsize
-    following = block * row_bytes  # comes while this block is read for the last time
-    soon = 0 if n_results else following
     if intercept and is_first:
         for k in range(n_results):
             total[k, d] = 0.0
     for first in range(start, stop, block):
         count, here = min(block, stop - first), x + first * row_bytes
-        pack(here, row_bytes, column_bytes, count, whole, d, rest, tail, 0)
+        pack(here, row_bytes, column_bytes, count, whole, d, rest)
         if K:
             spread_bias(bias, S)
-            if not widens and whole:
-                product(here, row_bytes, count, 0, whole, Wt, S, True)
-            for j in range(0, whole if widens else 0, size):
-                end = min(whole, j + size)
-                pack(here, row_bytes, column_bytes, count, j, end, rest, 0, soon)
-                product(rest_x, rest_bytes, count, j, end - j, Wt, S, False)
+            if whole:
+                product(here, row_bytes, count, 0, whole, Wt, S, True, chunk)
             if whole < d:
-                product(tail_x, rest_bytes, count, whole, d - whole, Wt, S, False)
+                product_of_rest(rest_x, rest_bytes, count, whole, d - whole, Wt, S, False, chunk)
         for t in range(0, count, T):
             run_tile(twin, settings, S[t // T], first + t, min(T, count - t), codes, soft, weights,
                      which, state, work, lane, R, new_rows, sums)  # fmt: skip
@@ -211,13 +201,10 @@ def _fold_dense(  # noqa: PLR0912  (floats and halves, whole panels and the rest
         if n_results == 0:
             continue
         if whole < d:
-            add_transpose_product(tail_x, rest_bytes, count, whole, d - whole, R_data, part, copied)
-        if not widens and whole:
+            add_transpose_product_of_rest(rest_x, rest_bytes, count, whole, d - whole, R_data, part,
+                                          copied)  # fmt: skip
+        if whole:
             add_transpose_product(here, row_bytes, count, 0, whole, R_data, part, copied)
-        for j in range(0, whole if widens else 0, TRANSPOSED):
-            end = min(whole, j + TRANSPOSED)
-            pack(here, row_bytes, column_bytes, count, j, end, rest, 0, following)
-            add_transpose_product(rest_x, rest_bytes, count, j, end - j, R_data, part, copied)
         waiting += count
         if waiting >= FLUSH or (first + block >= stop and not more):
             flush(part, total, d, is_first)

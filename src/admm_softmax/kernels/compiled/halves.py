@@ -6,7 +6,6 @@ calls functions that no one may have linked. Then bits are moved instead.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,18 @@ from admm_softmax.kernels.compiled.arrays import plain
 from admm_softmax.kernels.compiled.jit import (
     callable_from_python,
     compiled,
-    keep_small,
     separate,
-    with_globals,
+    use_wide_vectors,
 )
-from admm_softmax.kernels.compiled.target import CONVERTS_HALVES, VECTOR_BYTES
-from admm_softmax.kernels.compiled.tiles import Emitter, I, pointed_at
+from admm_softmax.kernels.compiled.target import CONVERTS_HALVES
+from admm_softmax.kernels.compiled.thin import Products
+from admm_softmax.kernels.compiled.tiles import (
+    Emitter,
+    Reader,
+    copy_panel_of,
+    pointed_at,
+    product_tile_of,
+)
 
 #: 2¹¹²: the exponents of float32 begin so much lower than those of float16.
 _SHIFT = np.float32(2.0**112)
@@ -75,41 +80,22 @@ WIDENED_ENTRY = {
     "bfloat16": compiled(_shifted, set()),
 }
 _BITS = np.zeros(0, np.uint16)
-#: float32 in a vector register.
-FLOAT_LANES = VECTOR_BYTES // 4
-#: Stand for functions of one kind of half in the template below.
+#: Stands for the function of one kind of half in the template below.
 widened: Any = None
-widen_rows: Any = None
 
 
-def _widening(half: str) -> Any:
-    """The intrinsic that widens vectors of some rows, of "float16" or "bfloat16".
+def _reading(half: str) -> Reader:
+    """How a tile reads vectors of an X of "float16" or "bfloat16": widened in a register."""
+    short = ir.IntType(16)
 
-    out[t, place + j] = X[t, j] for t < count and the columns j of `n_vectors` vectors. A loop over
-    `widened` would be made into shorter vectors, and ask for nothing ahead.
-    """
+    def read(e: Emitter, row: Any, j: Any, copy: Any) -> Any:
+        bits = e.load(e.builder.bitcast(row, short.as_pointer()), j, short)
+        vector = _wide(e.builder, bits, half)
+        if copy is not None:
+            e.store(vector, copy, j)
+        return vector
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def rows(typing: Any, x: Any, row_bytes: Any, ahead: Any, count: Any, n_vectors: Any,
-             out: Any, place: Any) -> Any:  # fmt: skip
-        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            x, row_bytes, ahead, count, n_vectors, _, place = arguments
-            e = Emitter(context, builder, signature, arguments, ir.FloatType())
-            bits = ir.VectorType(ir.IntType(16), FLOAT_LANES)
-            with e.loop(e.number(0), count) as t:
-                row = builder.bitcast(e.at(x, t, row_bytes), bits.as_pointer())
-                to = e.entry(5, t, place)
-                with e.loop(e.number(0), n_vectors) as v:
-                    here = builder.gep(row, [v])
-                    value = builder.load(here)
-                    value.align = 2
-                    e.fetch(here, ahead, 2 * FLOAT_LANES, level=2)
-                    e.store(_wide(builder, value, half), to, builder.mul(v, e.number(FLOAT_LANES)))
-            return context.get_dummy_value()
-
-        return types.void(I, I, I, I, I, out, I), emit
-
-    return rows
+    return read
 
 
 def _wide(builder: Any, bits: Any, half: str) -> Any:
@@ -134,10 +120,6 @@ def _wide(builder: Any, bits: Any, half: str) -> Any:
     return builder.bitcast(builder.or_(builder.select(is_special, special, scaled), sign), floats)
 
 
-#: The intrinsics that widen vectors of entries.
-WIDENED_ROWS = {half: _widening(half) for half in WIDENED_ENTRY}
-
-
 @separate(types.void(types.uint16[::1], types.float32[::1]), fastmath=set())
 def _widen(halves: Any, out: Any) -> None:
     """out = the float32 of all float16 bits in `halves`."""
@@ -146,35 +128,38 @@ def _widen(halves: Any, out: Any) -> None:
 
 
 def _pack_halves(
-    x: int, row_bytes: int, column_bytes: int, count: int, first: int, stop: int, out: Any,
-    place: int, ahead: int,
-) -> None:  # fmt: skip
-    """out[t, place + j] = X[t, first + j] for t < count, first + j < stop; as `thin` packs floats.
-
-    Meanwhile the cache fetches what lies so many bytes `ahead`.
-    """
-    keep_small()
-    if column_bytes == 2:
-        n_vectors = (stop - first) // FLOAT_LANES
-        widen_rows(x + first * 2, row_bytes, ahead, count, n_vectors, out, place)
+    x: int, row_bytes: int, column_bytes: int, count: int, first: int, stop: int, out: Any
+) -> None:
+    """out[t, j] = X[t, first + j] for t < count, first + j < stop; as `thin` packs floats."""
+    use_wide_vectors()
+    if column_bytes == _BITS.itemsize:
         for t in range(count):
-            row = pointed_at(_BITS, x + t * row_bytes + first * 2, stop - first)
-            for j in range(n_vectors * FLOAT_LANES, stop - first):
-                out[t, place + j] = widened(row[j])
+            row = pointed_at(_BITS, x + t * row_bytes + first * column_bytes, stop - first)
+            for j in range(stop - first):
+                out[t, j] = widened(row[j])
     else:  # column by column, in which order such an X lies
         for j in range(first, stop):
             for t in range(count):
                 entry = pointed_at(_BITS, x + t * row_bytes + j * column_bytes, 1)
-                out[t, place + j - first] = widened(entry[0])
+                out[t, j - first] = widened(entry[0])
 
 
-@cache
-def packing(half: str) -> Any:
-    """`_pack_halves` for "float16" or "bfloat16"."""
-    signature = types.void(I, I, I, I, I, I, types.float32[:, ::1], I, I)
-    meanings = {"widened": WIDENED_ENTRY[half], "widen_rows": WIDENED_ROWS[half]}
-    copy = with_globals(_pack_halves, half, **meanings)
-    return separate(signature, fastmath=set(), name=f"_pack.{half}")(copy)
+#: What reads X in the two products.
+FIRST_TILES = {half: product_tile_of(_reading(half)) for half in WIDENED_ENTRY}
+PANELS = {half: copy_panel_of(_reading(half), _BITS.itemsize) for half in WIDENED_ENTRY}
+#: The products over X of halves.
+HALF_PRODUCTS = {
+    half: Products(
+        types.float32,
+        half,
+        pack_rest=_pack_halves,
+        widens=True,
+        widened=WIDENED_ENTRY[half],
+        first_tile=FIRST_TILES[half],
+        copy_panel=PANELS[half],
+    )
+    for half in WIDENED_ENTRY
+}
 
 
 def widen_halves(halves: Any, out: Any) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from admm_softmax.kernels.compiled.jit import compiled, separate
+from admm_softmax.kernels.compiled.jit import compiled, separate, with_globals
 from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store_as, sum_lanes
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
 from admm_softmax.kernels.compiled.tiles import (
@@ -44,8 +44,16 @@ CHUNK_BYTES = 3 << 10
 #: after next are asked for in time.
 GROUPS_TOGETHER = max(1, 12 // TILES.classes)
 ROWS_AHEAD = 2 * TILES.rows
+#: Columns of halves that are widened together: a chunk of float32.
+CHUNK = CHUNK_BYTES // 4
 #: Rows of X up to so many bytes are copied whole: then all of their products are in one piece.
 NARROW_BYTES = 1024
+
+#: Bytes of a float16 or bfloat16.
+HALF_BYTES = 2
+#: Whether X is stored in halves, and the tile that reads them; `Products` puts them in.
+widens = False
+first_tile = product_tile
 
 #: Bytes of a row of X in a tile of the transposed product.
 TILE_ROW_BYTES = TILES.vectors * VECTOR_BYTES
@@ -105,15 +113,20 @@ def piece(n_columns: int, itemsize: int) -> int:
 
 
 def _product(
-    x: int, row_bytes: int, count: int, first: int, n_columns: int, Wt: Any, S: Any, ahead: bool
-) -> None:
+    x: int, row_bytes: int, count: int, first: int, n_columns: int, Wt: Any, S: Any, ahead: bool,
+    room: Any,
+) -> None:  # fmt: skip
     """S[t // T, k, t % T] += Σ_j X[t, j] Wt[k, first + j] for t < count, j < n_columns.
 
     X begins at the address x. S is tiles × K × T, T a multiple of the rows of a tile here;
     entries beyond `count` mean nothing. Rows that come soon are fetched `ahead`, if they lie
     in memory one after the other.
+
+    Halves are widened for the first group of classes, which leaves them in `room` for the others:
+    a tile of rows for groups that come together, else all rows of a chunk.
     """
     K, T, size = Wt.shape[0], S.shape[2], Wt.itemsize
+    stored, copied_bytes = HALF_BYTES if widens else size, room.shape[1] * room.itemsize
     n_groups, lanes = groups(K, TILES.classes), VECTOR_BYTES // size
     vectors, chunk = (n_columns + lanes - 1) // lanes, piece(n_columns, size)
     for j in range(0, vectors * lanes, chunk):
@@ -121,19 +134,24 @@ def _product(
         for start in range(0, n_groups, GROUPS_TOGETHER):
             stop = min(n_groups, start + GROUPS_TOGETHER)
             # Each group of classes asks for its share of the lines, the first time X goes past.
-            n_lines = groups(chunk * size, LINE * stop) if ahead and start == 0 else 0
+            n_lines = groups(chunk * stored, LINE * stop) if ahead and start == 0 else 0
             for t in range(0, count, TILES.rows):
-                here = x + t * row_bytes + j * size
+                here = x + t * row_bytes + j * stored
                 soon = here + ROWS_AHEAD * row_bytes
                 if t + ROWS_AHEAD >= count and j + chunk < vectors * lanes:
-                    soon += chunk * size - count * row_bytes  # the first rows' next chunk
+                    soon += chunk * stored - count * row_bytes  # the first rows' next chunk
                 place = t // T * K * T + t % T
+                copy = address_of(room) + (t * copied_bytes if n_groups > GROUPS_TOGETHER else 0)
                 for g in range(start, stop):
                     k = g * K // n_groups
                     n_classes = (g + 1) * K // n_groups - k
                     fetch_ahead(soon + g * n_lines * LINE, row_bytes, n_lines)
-                    product_tile(n_classes, here, row_bytes, count - 1 - t, length, Wt, k,
-                                 first + j, S, place + k * T, T)  # fmt: skip
+                    if widens and g > 0:
+                        product_tile(n_classes, copy, copied_bytes, count - 1 - t, length, Wt, k,
+                                     first + j, S, place + k * T, T, copy, 0)  # fmt: skip
+                    else:
+                        first_tile(n_classes, here, row_bytes, count - 1 - t, length, Wt, k,
+                                   first + j, S, place + k * T, T, copy, copied_bytes)  # fmt: skip
 
 
 def _add_transpose_product(
@@ -141,18 +159,20 @@ def _add_transpose_product(
 ) -> None:
     """Gt[k, first + j] += Σ_t R[t, k] X[t, j] for t < count, j < n_columns.
 
-    R is packed by `pack_results`; columns of X are whole panels. `room` holds a panel.
+    R is packed by `pack_results`; columns of X are whole panels. `room` holds a panel, in which
+    halves are widened.
     """
     K, width, place = Gt.shape[0], room.shape[1], len(R) // Gt.shape[0]
     n_groups, panel_bytes = groups(K, TILES.columns), width * Gt.itemsize
+    stored = HALF_BYTES if widens else Gt.itemsize
     # Rows that are 1,024 bytes or a multiple apart share few sets of the cache; and with many
     # columns of R a panel is read often enough to repay a copy that lies together.
-    copies = row_bytes % 1024 == 0 or n_groups > 4
+    copies = widens or row_bytes % 1024 == 0 or n_groups > 4
     # From the right: `product` went from the left, so there the cache still has X.
     for j in range((n_columns - 1) // width * width, -1, -width):
-        here, step = x + j * Gt.itemsize, row_bytes
+        here, step = x + j * stored, row_bytes
         if copies:
-            copy_panel(here, row_bytes, count, room)
+            copy_panel(here, row_bytes, -width * stored, count, room)
             here, step = address_of(room), panel_bytes
         for g in range(n_groups):
             k = g * K // n_groups
@@ -162,23 +182,19 @@ def _add_transpose_product(
 
 
 def _pack(
-    x: int, row_bytes: int, column_bytes: int, count: int, first: int, stop: int, out: Any,
-    place: int, ahead: int,
-) -> None:  # fmt: skip
-    """out[t, place + j] = X[t, first + j] for t < count, first + j < stop.
-
-    What lies so many bytes `ahead` may be fetched meanwhile; here it is not.
-    """
+    x: int, row_bytes: int, column_bytes: int, count: int, first: int, stop: int, out: Any
+) -> None:
+    """out[t, j] = X[t, first + j] for t < count, first + j < stop."""
     if column_bytes == out.itemsize:
         for t in range(count):
             row = pointed_at(out, x + t * row_bytes + first * column_bytes, stop - first)
             for j in range(stop - first):
-                out[t, place + j] = row[j]
+                out[t, j] = row[j]
     else:  # column by column, in which order such an X lies
         for j in range(first, stop):
             for t in range(count):
                 entry = pointed_at(out, x + t * row_bytes + j * column_bytes, 1)
-                out[t, place + j - first] = entry[0]
+                out[t, j - first] = entry[0]
 
 
 def _pack_results(R: Any, first: int, out: Any, total: Any, column: int) -> None:
@@ -212,24 +228,28 @@ def _flush(part: Any, total: Any, n_columns: int, is_first: bool) -> None:
 
 
 class Products:
-    """The functions above, compiled for X of one precision, each on its own."""
+    """The functions above, compiled for products of one precision, each on its own.
 
-    def __init__(self, scalar: Any) -> None:
-        matrix, flat, name = scalar[:, ::1], scalar[::1], str(scalar)
+    With `meanings` of the names that read X, for an X that is stored otherwise.
+    """
+
+    def __init__(
+        self, scalar: Any, name: str | None = None, pack_rest: Any = _pack, **meanings: Any
+    ) -> None:
+        matrix, flat, doubles = scalar[:, ::1], scalar[::1], types.float64[:, ::1]
+        self.name = name or str(scalar)
 
         def made(function: Any, *arguments: Any) -> Any:
-            label = f"{function.__name__}.{name}"
-            return separate(types.void(*arguments), name=label)(function)
+            function = with_globals(function, self.name, **meanings)
+            return separate(types.void(*arguments))(function)
 
-        self.name = name
         self.product = made(
-            _product, I, I, I, I, I, matrix, types.float64[:, :, ::1], types.boolean
+            _product, I, I, I, I, I, matrix, types.float64[:, :, ::1], types.boolean, matrix
         )
         self.add_transpose_product = made(
             _add_transpose_product, I, I, I, I, I, flat, matrix, matrix
         )
-        self.pack = made(_pack, I, I, I, I, I, I, matrix, I, I)
-        doubles = types.float64[:, ::1]
+        self.pack = made(pack_rest, I, I, I, I, I, I, matrix)
         self.pack_results = made(_pack_results, doubles, I, flat, doubles, I)
         self.flush = made(_flush, matrix, doubles, I, types.boolean)
 

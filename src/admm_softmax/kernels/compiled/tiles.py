@@ -158,6 +158,15 @@ class Emitter:
             yield i
 
 
+#: Gives the vector of a row of X from entry j on, and may leave it at entry j of a copy.
+Reader = Callable[[Emitter, Any, Any, Any], Any]
+
+
+def read_floats(e: Emitter, row: Any, j: Any, copy: Any) -> Any:
+    """Vectors of an X that is stored as it is multiplied; nothing is copied."""
+    return e.load(row, j)
+
+
 def _by_size(builder: Any, size: Any, sizes: tuple[int, ...], emit: Callable[[int], None]) -> None:
     """Emit a tile of each of these sizes, of which the right one is run."""
     for one in sizes:
@@ -165,47 +174,53 @@ def _by_size(builder: Any, size: Any, sizes: tuple[int, ...], emit: Callable[[in
             emit(one)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def product_tile(typing: Any, size: Any, x: Any, row_bytes: Any, last: Any, count: Any, Wt: Any,
-                 k: Any, first: Any, S: Any, place: Any, T: Any) -> Any:  # fmt: skip
-    """Tile of X W: S.flat[place + c T + r] += Σ_j X[r, j] Wt[k + c, first + j] over 0 ≤ j < count.
+def product_tile_of(read: Reader) -> Any:
+    """The tile of X W, for an X of which `read` gives vectors.
 
-    For c < size classes and all rows r of a tile, of which those after `last` repeat it.
-    `count` is a multiple of a vector; S holds doubles.
+    S.flat[place + c T + r] += Σ_j X[r, j] Wt[k + c, first + j] over 0 ≤ j < count, for c < size
+    classes and all rows r of a tile, of which those after `last` repeat it. `count` is a
+    multiple of a vector; S holds doubles. What is read may be left at `kept`, row by row.
     """
 
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        size, x, row_bytes, last, count, _, k, first, _, place, T = arguments
-        e = Emitter(context, builder, signature, arguments, context.get_value_type(Wt.dtype))
-        x_rows = []
-        for r in range(TILES.rows):
-            inside = builder.icmp_signed("<", e.number(r), last)
-            x_rows.append(e.at(x, builder.select(inside, e.number(r), last), row_bytes))
-        scores = e.entry(8, *[e.number(0)] * S.ndim)
+    @intrinsic  # type: ignore[untyped-decorator]
+    def product_tile(typing: Any, size: Any, x: Any, row_bytes: Any, last: Any, count: Any,
+                     Wt: Any, k: Any, first: Any, S: Any, place: Any, T: Any, kept: Any,
+                     kept_bytes: Any) -> Any:  # fmt: skip
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            size, x, row_bytes, last, count, _, k, first, _, place, T, kept, kept_bytes = arguments
+            e = Emitter(context, builder, signature, arguments, context.get_value_type(Wt.dtype))
+            x_rows = []
+            for r in range(TILES.rows):
+                inside = builder.icmp_signed("<", e.number(r), last)
+                row = e.at(x, builder.select(inside, e.number(r), last), row_bytes)
+                x_rows.append((row, e.at(kept, e.number(r), kept_bytes)))
+            scores = e.entry(8, *[e.number(0)] * S.ndim)
 
-        def emit_size(n_classes: int) -> None:
-            classes = [builder.add(k, e.number(c)) for c in range(n_classes)]
-            w_rows = [e.entry(5, row, first) for row in classes]
-            totals = [e.sums(n_classes) for _ in x_rows]
-            with e.loop(e.number(0), count, e.lanes) as j:
-                vectors = [e.load(row, j) for row in w_rows]
-                for of_row, x_row in zip(totals, x_rows, strict=True):
-                    x_vector = e.load(x_row, j)
-                    for total, w in zip(of_row, vectors, strict=True):
-                        e.add_product(total, x_vector, w)
-            for c in range(n_classes):
-                parts = e.sums_of_lanes([builder.load(of_row[c]) for of_row in totals])
-                entry = builder.gep(scores, [builder.add(place, builder.mul(T, e.number(c)))])
-                entry = builder.bitcast(entry, _FOUR_DOUBLES.as_pointer())
-                old = builder.load(entry)
-                old.align = 8
-                new = builder.fadd(old, e.widened(parts, _FOUR_DOUBLES))
-                builder.store(new, entry).align = 8
+            def emit_size(n_classes: int) -> None:
+                classes = [builder.add(k, e.number(c)) for c in range(n_classes)]
+                w_rows = [e.entry(5, row, first) for row in classes]
+                totals = [e.sums(n_classes) for _ in x_rows]
+                with e.loop(e.number(0), count, e.lanes) as j:
+                    vectors = [e.load(row, j) for row in w_rows]
+                    for of_row, (x_row, copy) in zip(totals, x_rows, strict=True):
+                        x_vector = read(e, x_row, j, copy)
+                        for total, w in zip(of_row, vectors, strict=True):
+                            e.add_product(total, x_vector, w)
+                for c in range(n_classes):
+                    parts = e.sums_of_lanes([builder.load(of_row[c]) for of_row in totals])
+                    entry = builder.gep(scores, [builder.add(place, builder.mul(T, e.number(c)))])
+                    entry = builder.bitcast(entry, _FOUR_DOUBLES.as_pointer())
+                    old = builder.load(entry)
+                    old.align = 8
+                    new = builder.fadd(old, e.widened(parts, _FOUR_DOUBLES))
+                    builder.store(new, entry).align = 8
 
-        _by_size(builder, size, tuple(range(1, TILES.classes + 1)), emit_size)
-        return context.get_dummy_value()
+            _by_size(builder, size, tuple(range(1, TILES.classes + 1)), emit_size)
+            return context.get_dummy_value()
 
-    return types.void(I, I, I, I, I, Wt, I, I, S, I, I), emit
+        return types.void(I, I, I, I, I, Wt, I, I, S, I, I, I, I), emit
+
+    return product_tile
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -266,20 +281,33 @@ def transpose_tile(typing: Any, size: Any, x: Any, row_bytes: Any, ahead: Any, c
     return types.void(I, I, I, I, I, R, I, I, Gt, I, I), emit
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def copy_panel(typing: Any, x: Any, row_bytes: Any, count: Any, out: Any) -> Any:
-    """out[t] = the `TILES.vectors` vectors of columns of X that begin at x, for t < count."""
+def copy_panel_of(read: Reader, stored: int | None = None) -> Any:
+    """The copy of a panel of an X of which `read` gives vectors, of entries of `stored` bytes.
 
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        x, row_bytes, count, _ = arguments
-        e = Emitter(context, builder, signature, arguments, context.get_value_type(out.dtype))
-        with e.loop(e.number(0), count) as t:
-            row, place = e.at(x, t, row_bytes), e.entry(3, t, e.number(0))
-            for v in range(TILES.vectors):
-                e.store(e.load(row, e.number(v * e.lanes)), place, e.number(v * e.lanes))
-        return context.get_dummy_value()
+    out[t] = the `TILES.vectors` vectors of columns of X that begin at x, for t < count. Meanwhile
+    the cache fetches what lies so many bytes `ahead` of them.
+    """
 
-    return types.void(I, I, I, out), emit
+    @intrinsic  # type: ignore[untyped-decorator]
+    def copy_panel(typing: Any, x: Any, row_bytes: Any, ahead: Any, count: Any, out: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            x, row_bytes, ahead, count, _ = arguments
+            e = Emitter(context, builder, signature, arguments, context.get_value_type(out.dtype))
+            n_bytes = TILES.vectors * e.lanes * (stored or context.get_abi_sizeof(e.scalar))
+            with e.loop(e.number(0), count) as t:
+                row, place = e.at(x, t, row_bytes), e.entry(4, t, e.number(0))
+                e.fetch(row, ahead, n_bytes)
+                for v in range(TILES.vectors):
+                    j = e.number(v * e.lanes)
+                    e.store(read(e, row, j, None), place, j)
+            return context.get_dummy_value()
+
+        return types.void(I, I, I, I, out), emit
+
+    return copy_panel
+
+
+product_tile, copy_panel = product_tile_of(read_floats), copy_panel_of(read_floats)
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -70,7 +70,8 @@ def _down(L: Any, B: Any, Yt: Any, S: Any) -> None:
         size = min(PANEL, d - i)
         S[:] = 0.0
         if i:
-            product(address_of(L) + i * L.strides[0], L.strides[0], size, 0, i, Yt, S, False)
+            here = address_of(L) + i * L.strides[0]
+            product(here, L.strides[0], size, 0, i, Yt, S, False, Yt)  # floats need no room
         for t in range(size):
             row, left = B[i + t], L[i + t]
             for k in range(K):
