@@ -147,4 +147,5 @@ def _tf_idf(X, norm):
     X = sp.csr_array(sp.diags_array((norm / norms).astype(np.float32)) @ X)
     # scikit-learn's saga takes no others.
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    X.sort_indices()  # as scikit-learn's vectorisers do
     return X
