@@ -77,10 +77,10 @@ def thread_count() -> int:
 #: AVX-512, two cores). One thread takes about 40 ms for as many as this.
 WORTH_BLAS_THREADS = 2e9
 #: Multiplications of a pass, products and row kernel together, below which it stays on the thread
-#: that asks for it; one thread takes about 1 ms for as many. Whole fits in float32 on a Xeon with two
-#: cores, ms with a limit of 3e7 and of 2e8: 20,000 × 100, K = 10: 24 and 30; 10,000 × 200, K = 20: 31
-#: and 39; 5,000 × 192, K = 50: 48 and 51. Beside a process that keeps a core busy 31 and 29, 34 and
-#: 32, 51 and 50.
+#: that asks for it; one thread takes about 1 ms for as many. Whole fits in float32 on a Xeon with
+#: two cores, ms with a limit of 3e7 and of 2e8: 20,000 × 100, K = 10: 24 and 30; 10,000 × 200,
+#: K = 20: 31 and 39; 5,000 × 192, K = 50: 48 and 51. Beside a process that keeps a core busy 31 and
+#: 29, 34 and 32, 51 and 50.
 WORTH_THREADS = 3e7
 
 

@@ -12,7 +12,7 @@ from admm_softmax.design import Design, Rows, as_design
 from admm_softmax.kernels import rows
 from admm_softmax.kernels.row_kernel import RowKernel
 from admm_softmax.kernels.targets import kernel_of
-from admm_softmax.kernels.thresholds import COMPILED_FROM_SCORES
+from admm_softmax.kernels.thresholds import COMPILED_FROM_SCORES, MANY_CLASSES
 
 #: Classes and columns of the rows to pass over: few, but with enough rows for compiled passes.
 K, D = 10, 9
@@ -45,10 +45,13 @@ def _fold_all(design: Design) -> None:
         "weights": design.place(np.full(n, 1.0 / n)),
         "state": design.zeros(K),
     }
-    state = inputs["state"]
-    for n_classes in (2, K):
-        kernel = kernel_of(K if n_classes == 2 else 1, n_classes)
-        design.fold(np.zeros((design.n_features, K)), kernel, [_single(design, state)])
+    for columns in (K, MANY_CLASSES):
+        W, labels = np.zeros((design.n_features, columns)), _single(design, design.zeros(columns))
+        for n_classes in (2, columns):
+            kernel = kernel_of(columns if n_classes == 2 else 1, n_classes)
+            design.fold(W, kernel, [labels])
+    many = np.zeros((design.n_features, MANY_CLASSES))
+    design.fold(many, rows.gradient, (inputs["labels"], inputs["weights"]))
     for kernel in vars(rows).values():
         if isinstance(kernel, RowKernel) and kernel.twin is not None:
             bound = kernel.bind(**dict.fromkeys(kernel.settings, 1.0))

@@ -12,14 +12,23 @@ from functools import cache
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from admm_softmax.kernels.compiled import elementary, folds, gather, halves, jit, lanes, tiles
+from admm_softmax.kernels.compiled import (
+    elementary,
+    folds,
+    gather,
+    halves,
+    jit,
+    lanes,
+    panels,
+    tiles,
+)
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
 
 LANES = lanes.LANES
 
 
 def load(A, k, t):
-    return (A[k, t : t + LANES] if A.ndim == 2 else A[t : t + LANES]).copy()
+    return (A[k, t : t + LANES] if A.ndim == 2 else A[t : t + LANES]).astype(float)
 
 
 def store(x, A, k, t):
@@ -80,6 +89,17 @@ def copy_panel_of(half=None):
     return copy_panel
 
 
+def turn_panel_of(half=None):
+    """The stand-in for the turned copy of some rows, of floats or of one kind of half."""
+
+    def turn_panel(x, row_bytes, last, n_columns, out):
+        for t in range(TILES.vectors * VECTOR_BYTES // out.itemsize):
+            row = row_at(x + min(t, last) * row_bytes, n_columns, out.dtype, half)
+            out[:n_columns, t] = row
+
+    return turn_panel
+
+
 def gather_tile(size, data, indices, start, stop, M, k, out, i):
     columns = slice(k, k + size * gather.LANES)
     out[i, columns] = data[start:stop].astype(float) @ M[indices[start:stop], columns]
@@ -110,11 +130,13 @@ STAND_INS = {
     tiles.fetch_ahead: lambda *_: None,
     tiles.product_tile: product_tile_of(),
     tiles.transpose_tile: transpose_tile,
-    tiles.copy_panel: copy_panel_of(),
+    panels.copy_panel: copy_panel_of(),
+    panels.turn_panel: turn_panel_of(),
     tiles.gather_tile: gather_tile,
     folds.call_twin: call_twin,
     **{tile: product_tile_of(half) for half, tile in halves.FIRST_TILES.items()},
     **{panel: copy_panel_of(half) for half, panel in halves.PANELS.items()},
+    **{panel: turn_panel_of(half) for half, panel in halves.TURNED_PANELS.items()},
     halves._from_bits: lambda bits: np.array(bits, np.uint32).view(np.float32)[()],
     halves._converted: lambda bits: np.array(bits, np.uint16).view(np.float16)[()].astype("f4"),
 }

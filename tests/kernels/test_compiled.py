@@ -254,7 +254,7 @@ def test_one_compiled_pass_serves_all_kinds_of_arrays(always):
     for other in results[1:]:
         np.testing.assert_allclose(other, results[0], rtol=1e-13, atol=1e-15)
     double = np.dtype(np.float64)
-    assert len(folds.dense_pass(double, double, None).signatures) == 1
+    assert len(folds.dense_pass(double, double, None, False).signatures) == 1
 
     csr = sp.csr_array(X)
     wide = sp.csr_array((csr.data, csr.indices.astype(np.int64), csr.indptr.astype(np.int64)))

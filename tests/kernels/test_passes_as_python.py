@@ -7,7 +7,14 @@ import scipy.sparse as sp
 
 from admm_softmax.design import as_design
 from admm_softmax.kernels import rows, thresholds
-from admm_softmax.kernels.compiled import folds, gather, halves, programs, tanh, triangular
+from admm_softmax.kernels.compiled import (
+    folds,
+    gather,
+    halves,
+    programs,
+    tanh,
+    triangular,
+)
 from admm_softmax.kernels.targets import kernel_of
 from admm_softmax.kernels.zstep import zstep
 from tests.kernels.as_python import as_python
@@ -83,6 +90,15 @@ def test_the_source_of_a_pass_is_its_fold(form, d, soft, python, monkeypatch):
     tol = 1e-10 if X.dtype == np.float64 else 1e-5
     compared(X, rows.linearise, (labels, rng.random(n)), K, tol, monkeypatch)
     assert python[0] == ("csr_pass" if form == "csr" else "dense_pass")
+
+
+@pytest.mark.parametrize("form", ["float64", "float32", "columns", "float16", "bfloat16"])
+def test_the_source_of_a_pass_with_many_classes(form, python, monkeypatch):
+    rng = np.random.default_rng(0)
+    n, K = 150, thresholds.MANY_CLASSES + 1
+    X = FORMS[form](rng.standard_normal((n, 290)))
+    tol = 1e-10 if X.dtype == np.float64 else 1e-5
+    compared(X, rows.gradient, (rng.integers(0, K, n), rng.random(n)), K, tol, monkeypatch)
 
 
 @pytest.mark.parametrize("kernel", ["predict", "evaluate", "hessian_product", "start"])

@@ -123,7 +123,8 @@ import numpy as np
 target.VECTOR_BYTES, target.TILES = 16, target.TILE_SHAPES[32]  # 64-bit ARM's, before tiles are made
 from admm_softmax.kernels.compiled import thin
 products = thin.PRODUCTS[np.dtype(np.float32)]
-for function in (products.product, products.add_transpose_product):
+few, many = products.with_few.product, products.with_many.product
+for function in (few, many, products.add_transpose_product):
     jit.load(function)
     dispatcher = jit._separate[function].dispatcher
     print(dispatcher.inspect_llvm(dispatcher.signatures[0]))
@@ -160,7 +161,7 @@ def test_the_tiles_compile_for_64_bit_arm(tmp_path):
         [sys.executable, "-c", EMIT], capture_output=True, text=True, check=True,
         env={**known, "NUMBA_CACHE_DIR": str(tmp_path)},
     )  # fmt: skip
-    for text in done.stdout.split("; next")[:2]:
+    for text in done.stdout.split("; next")[:3]:
         with binding.parse_assembly(retargeted(text, triple)) as module:
             module.data_layout = str(machine.target_data)
             code = machine.emit_assembly(module)

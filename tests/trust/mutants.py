@@ -70,7 +70,7 @@ MUTANTS = (
     Mutant("dual of a given start forgotten", "solvers/admm.py",
            'if state["dual_is_zero"] and not W.any():', "if not W.any():", STEPS),
     Mutant("compiled pass: last rows left out", "kernels/compiled/folds.py",
-           "if waiting >= FLUSH or (first + block >= stop and not more):", "if waiting >= FLUSH:", PASSES),
+           "if waiting >= enough or (first + block >= stop and not more):", "if waiting >= enough:", PASSES),
     Mutant("weights: not normalised", "problem.py",
            "return design.place(s / total), total", "return design.place(s), total", PROBLEM),
     Mutant("weights: ignored in the gradient", "kernels/rows.py",

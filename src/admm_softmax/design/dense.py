@@ -11,7 +11,6 @@ from scipy.linalg import blas
 from admm_softmax._arrays import Array
 from admm_softmax._parallel import blas_threads, ordered_map
 from admm_softmax.design.blocks import (
-    LARGE_SUM,
     PANEL_BYTES,
     RowBlockDesign,
     as_floating,
@@ -19,6 +18,7 @@ from admm_softmax.design.blocks import (
 )
 from admm_softmax.design.fold import Request
 from admm_softmax.design.workers import Readable, Worker
+from admm_softmax.kernels.thresholds import MANY_CLASSES
 
 if TYPE_CHECKING:
     from admm_softmax.kernels.compiled.programs import Program
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 #: three classes 66, 57, 66 and 69 ms; stored in float16 91, 102, 136 and 112 ms.
 FUSED_BYTES = 512 << 10
 MOST_BLOCK_ROWS, LEAST_BLOCK_ROWS = 64, 16
-#: Rows where W and the sums take more than LARGE_SUM bytes each: they are read once per block. With
-#: 300 classes of 768 columns 128 rows took 93 ms there, 64 rows 104; with 1,000 of 384 178 and 183.
-LARGE_SUM_BLOCK = 128
+#: Rows where there are many classes: W and the sums, which the cache does not hold, are read once
+#: per block, and products take longer than reading X twice.
+MANY_CLASSES_BLOCK = 128
 #: Entries of the groups' sums that one thread adds up at a time.
 SUMMED_TOGETHER = 1 << 16
 #: What it costs to add one up from memory, in multiplications of a product.
@@ -136,10 +136,11 @@ class FusedWorker(Worker):
 
         X, d = design.X, design.X.shape[1]
         dtype, state_dtype = design.dtype, program.state_dtype(design.state_dtype)
-        self.block = _block_rows(d * dtype.itemsize, d * W.shape[1] * dtype.itemsize)
+        self.many = W.shape[1] >= MANY_CLASSES
+        self.block = MANY_CLASSES_BLOCK if self.many else _block_rows(d * dtype.itemsize)
         program = replace(program, tile_rows=min(program.tile_rows, self.block))
         self.design, self.program, self.more = design, program, more
-        self.fold = folds.dense_pass(dtype, state_dtype, design.half)
+        self.fold = folds.dense_pass(dtype, state_dtype, design.half, self.many)
         self.Wt = thin.transposed(W[:d], dtype)
         self.bias = np.array(W[d] if design.intercept else np.zeros(W.shape[1]), np.float64)
         self.state = program.states(design.state_dtype)
@@ -189,10 +190,12 @@ class FusedWorker(Worker):
         program, d, dtype = self.program, self.design.X.shape[1], self.design.dtype
         S, R, work, lane = program.room()
         block = self.block
-        scores = np.zeros((block // program.tile_rows, *S.shape))
+        # With many classes the scores of a tile are put together when they are needed.
+        scores = np.zeros((1 if self.many else block // program.tile_rows, *S.shape))
         packed = np.zeros(program.n_results * block, dtype)
         rest = thin.aligned(block, d - self.whole, dtype)
-        chunk = thin.aligned(block, 0 if self.design.half is None else thin.CHUNK, dtype)
+        widens = self.design.half is not None
+        chunk = thin.product_room(block, len(self.Wt), dtype, self.many, widens)
         copied = np.zeros((block, thin.panel(dtype.itemsize)), dtype)
         part = thin.aligned(program.n_results, d, dtype)
         return scores, R, work, lane, packed, rest, chunk, copied, part
@@ -223,12 +226,9 @@ class FusedWorker(Worker):
         return [rows if self.program.n_new else None for rows in self.outputs]
 
 
-def _block_rows(row_bytes: int, sum_bytes: int) -> int:
-    """How many rows go through both products together: a power of two.
-
-    Sums that the cache does not hold are read and written once per block: then blocks are larger.
-    """
-    rows = LARGE_SUM_BLOCK if sum_bytes > LARGE_SUM else MOST_BLOCK_ROWS
+def _block_rows(row_bytes: int) -> int:
+    """How many rows go through both products together: a power of two."""
+    rows = MOST_BLOCK_ROWS
     while rows > LEAST_BLOCK_ROWS and rows * row_bytes > FUSED_BYTES:
         rows //= 2
     return rows

@@ -26,6 +26,9 @@ COMPILED_FROM_ENTRIES = 20_000_000
 #: (Zen 3). Chosen for some ten thousand images, not tuned.
 COMPILED_FROM_FEATURES = 10_000
 
+#: From so many columns of W on, a compiled X W goes by turned panels: see `compiled.panels`.
+MANY_CLASSES = 64
+
 #: The most columns of W, over all requests, that share one read of X. Each column is two operations
 #: per entry of X, so that beyond some hundred the read no longer counts. Chosen, not tuned.
 SHARED_COLUMNS = 200

@@ -26,8 +26,6 @@ from admm_softmax.kernels.compiled.jit import (
     specialised,
     with_globals,
 )
-from admm_softmax.kernels.compiled.lanes import LANES, spread
-from admm_softmax.kernels.compiled.lanes import store as store_lanes
 from admm_softmax.kernels.compiled.rows import (
     CODED,
     INPUT_LANES,
@@ -44,14 +42,17 @@ from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR, solve_tile
 #: From so many classes on, looking a row's label up costs less than reading its column of C: two
 #: steps per row against two vectors per class and LANES rows. Chosen by count.
 CODED_FROM = 32
-#: Rows added up in the data's precision before they join the sum in double.
-FLUSH = 1024
+#: Rows added up in the data's precision before they join the sum in double: so many, and so many
+#: blocks, each of which is one addition.
+FLUSH, FLUSH_BLOCKS = 1024, 16
 _CUBE = types.float64[:, :, ::1]
 _INDICES = types.intp[::1]
 
 call_twin = calling_at(TWIN)
 
 #: Stand for functions of one precision in the templates below; `specialised` puts them in.
+begin_block: Any = None
+take_scores: Any = None
 product: Any = None
 product_of_rest: Any = None
 add_transpose_product: Any = None
@@ -73,19 +74,23 @@ def room_of(n_scores: int, n_classes: int, n_results: int, T: int) -> tuple[Any,
 
 
 @cache
-def dense_pass(dtype: Any, state_dtype: Any, half: str | None = None) -> Any:
+def dense_pass(dtype: Any, state_dtype: Any, half: str | None, many: bool) -> Any:
     """The pass over dense X of one precision, with row state of one precision.
 
-    With `half`, "float16" or "bfloat16", X is stored so, and widened where it is multiplied.
+    With `half`, "float16" or "bfloat16", X is stored so, and widened where it is multiplied. With
+    `many` classes X W goes by turned panels.
     """
     p = PRODUCTS[np.dtype(dtype)]
     stored = p if half is None else HALF_PRODUCTS[half]
+    forward = stored.with_many if many else stored.with_few
     return ready(
         specialised(
             _fold_dense,
-            f"{stored.name}.{np.dtype(state_dtype)}",
-            product=stored.product,
-            product_of_rest=p.product,
+            f"{stored.name}.{np.dtype(state_dtype)}" + (".many" if many else ""),
+            begin_block=forward.begin,
+            product=forward.product,
+            product_of_rest=(p.with_many if many else p.with_few).product,
+            take_scores=forward.take,
             add_transpose_product=stored.add_transpose_product,
             add_transpose_product_of_rest=p.add_transpose_product,
             pack=stored.pack,
@@ -179,7 +184,8 @@ def _fold_dense(
     keep_small()
     K, n_results = Wt.shape[0], total.shape[0]
     S, R, work, lane, R_data, rest, chunk, copied = room
-    block, T = S.shape[0] * S.shape[2], S.shape[2]
+    block, T = len(copied), S.shape[2]
+    enough = max(FLUSH, FLUSH_BLOCKS * block)
     rest_x, rest_bytes = address_of(rest), rest.shape[1] * rest.itemsize
     if intercept and is_first:
         for k in range(n_results):
@@ -188,13 +194,15 @@ def _fold_dense(
         count, here = min(block, stop - first), x + first * row_bytes
         pack(here, row_bytes, column_bytes, count, whole, d, rest)
         if K:
-            spread_bias(bias, S)
+            begin_block(bias, S, chunk)
             if whole:
                 product(here, row_bytes, count, 0, whole, Wt, S, True, chunk)
             if whole < d:
                 product_of_rest(rest_x, rest_bytes, count, whole, d - whole, Wt, S, False, chunk)
         for t in range(0, count, T):
-            run_tile(twin, settings, S[t // T], first + t, min(T, count - t), codes, soft, weights,
+            tile = S[t // T % len(S)]
+            take_scores(chunk, t, bias, tile)
+            run_tile(twin, settings, tile, first + t, min(T, count - t), codes, soft, weights,
                      which, state, work, lane, R, new_rows, sums)  # fmt: skip
             if n_results:
                 pack_results(R, t, R_data, total, d if intercept else -1)
@@ -206,7 +214,7 @@ def _fold_dense(
         if whole:
             add_transpose_product(here, row_bytes, count, 0, whole, R_data, part, copied)
         waiting += count
-        if waiting >= FLUSH or (first + block >= stop and not more):
+        if waiting >= enough or (first + block >= stop and not more):
             flush(part, total, d, is_first)
             waiting, is_first = 0, False
     return waiting
@@ -275,17 +283,6 @@ def solve_rows(
         store(P_tile, first, count, P)
         for t in range(count):
             steps[first + t] = lane[0, t]
-
-
-@separate(types.void(VECTOR, _CUBE))
-def spread_bias(bias: Any, S: Any) -> None:
-    """Every score begins with its bias."""
-    for tile in range(S.shape[0]):
-        of_tile = S[tile]
-        for k in range(S.shape[1]):
-            of_class = spread(bias[k])
-            for t in range(0, S.shape[2], LANES):
-                store_lanes(of_class, of_tile, k, t)
 
 
 def _fetch(rows: Any, first: int, count: int, tile: Any) -> None:

@@ -20,15 +20,10 @@ from admm_softmax.kernels.compiled.jit import (
     separate,
     use_wide_vectors,
 )
+from admm_softmax.kernels.compiled.panels import copy_panel_of, turn_panel_of
 from admm_softmax.kernels.compiled.target import CONVERTS_HALVES
 from admm_softmax.kernels.compiled.thin import Products
-from admm_softmax.kernels.compiled.tiles import (
-    Emitter,
-    Reader,
-    copy_panel_of,
-    pointed_at,
-    product_tile_of,
-)
+from admm_softmax.kernels.compiled.tiles import Emitter, Reader, pointed_at, product_tile_of
 
 #: 2¹¹²: the exponents of float32 begin so much lower than those of float16.
 _SHIFT = np.float32(2.0**112)
@@ -147,6 +142,7 @@ def _pack_halves(
 #: What reads X in the two products.
 FIRST_TILES = {half: product_tile_of(_reading(half)) for half in WIDENED_ENTRY}
 PANELS = {half: copy_panel_of(_reading(half), _BITS.itemsize) for half in WIDENED_ENTRY}
+TURNED_PANELS = {half: turn_panel_of(_reading(half)) for half in WIDENED_ENTRY}
 #: The products over X of halves.
 HALF_PRODUCTS = {
     half: Products(
@@ -157,6 +153,7 @@ HALF_PRODUCTS = {
         widened=WIDENED_ENTRY[half],
         first_tile=FIRST_TILES[half],
         copy_panel=PANELS[half],
+        turn_panel=TURNED_PANELS[half],
     )
     for half in WIDENED_ENTRY
 }

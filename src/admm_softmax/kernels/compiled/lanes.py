@@ -84,19 +84,21 @@ for _operation, _instruction in (
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any:
+    """The pointer to as many entries of an array, of its own type, as there are lanes."""
     value = context.make_array(kind)(context, builder, array)
     pointer = cgutils.get_item_pointer(context, builder, kind, value, place)
-    return builder.bitcast(pointer, _VECTOR.as_pointer())
+    vector = ir.VectorType(context.get_value_type(kind.dtype), LANES)
+    return builder.bitcast(pointer, vector.as_pointer())
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load(typing: Any, A: Any, k: Any, t: Any) -> Any:
-    """A[k, t : t + LANES]; of a one-dimensional A, whatever k, A[t : t + LANES]."""
+    """A[k, t : t + LANES] in double; of a one-dimensional A, whatever k, A[t : t + LANES]."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         value = builder.load(_place(context, builder, A, arguments[0], arguments[-A.ndim :]))
-        value.align = 8
-        return value
+        value.align = context.get_abi_sizeof(value.type.element)
+        return value if value.type == _VECTOR else builder.fpext(value, _VECTOR)
 
     return LANES_TYPE(A, types.intp, types.intp), emit
 
@@ -119,14 +121,10 @@ def store_as(typing: Any, x: Any, A: Any, t: Any) -> Any:
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         x, array, t = arguments
-        value = context.make_array(A)(context, builder, array)
-        pointer = cgutils.get_item_pointer(context, builder, A, value, [t])
-        scalar = context.get_value_type(A.dtype)
-        kind = ir.VectorType(scalar, LANES)
-        if kind != _VECTOR:
-            x = builder.fptrunc(x, kind)
-        place = builder.bitcast(pointer, kind.as_pointer())
-        builder.store(x, place).align = context.get_abi_sizeof(scalar)
+        place = _place(context, builder, A, array, [t])
+        kind = place.type.pointee
+        x = x if kind == _VECTOR else builder.fptrunc(x, kind)
+        builder.store(x, place).align = context.get_abi_sizeof(kind.element)
         return context.get_dummy_value()
 
     return types.void(LANES_TYPE, A, types.intp), emit

@@ -13,19 +13,25 @@ lines straddles, and what that costs has not been measured.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
 
 from admm_softmax.kernels.compiled.jit import compiled, separate, with_globals
-from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store_as, sum_lanes
+from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store, store_as, sum_lanes
+from admm_softmax.kernels.compiled.panels import (
+    TURNED,
+    clear_sums,
+    copy_panel,
+    product_by_panels,
+    take_scores,
+)
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
 from admm_softmax.kernels.compiled.tiles import (
     LINE,
     I,
     address_of,
-    copy_panel,
     fetch_ahead,
     pointed_at,
     product_tile,
@@ -87,6 +93,13 @@ def aligned(n_rows: int, n_columns: int, dtype: Any) -> Any:
     memory = np.zeros(n_rows * width + 64 // dtype.itemsize, dtype)
     offset = -memory.ctypes.data % 64 // dtype.itemsize
     return memory[offset : offset + n_rows * width].reshape(n_rows, width)
+
+
+def product_room(block: int, n_classes: int, dtype: Any, many: bool, widens: bool) -> Any:
+    """What the product of a block of rows works in."""
+    if many:
+        return aligned(TURNED + n_classes, block, dtype)
+    return aligned(block, CHUNK if widens else 0, dtype)
 
 
 def transposed(W: Any, dtype: Any) -> Any:
@@ -152,6 +165,20 @@ def _product(
                     else:
                         first_tile(n_classes, here, row_bytes, count - 1 - t, length, Wt, k,
                                    first + j, S, place + k * T, T, copy, copied_bytes)  # fmt: skip
+
+
+def _spread_bias(bias: Any, S: Any, room: Any) -> None:
+    """Begin a block: every score begins with its bias."""
+    for tile in range(S.shape[0]):
+        of_tile = S[tile]
+        for k in range(S.shape[1]):
+            of_class = spread(bias[k])
+            for t in range(0, S.shape[2], LANES):
+                store(of_class, of_tile, k, t)
+
+
+def _leave_scores(room: Any, first: int, bias: Any, S: Any) -> None:
+    """A tile's scores are where the product has put them."""
 
 
 def _add_transpose_product(
@@ -227,6 +254,14 @@ def _flush(part: Any, total: Any, n_columns: int, is_first: bool) -> None:
                 part[k, j] = 0.0
 
 
+class Forward(NamedTuple):
+    """X W of a block: what begins it, what adds products, and what gives a tile's scores."""
+
+    begin: Any
+    product: Any
+    take: Any
+
+
 class Products:
     """The functions above, compiled for products of one precision, each on its own.
 
@@ -243,9 +278,17 @@ class Products:
             function = with_globals(function, self.name, **meanings)
             return separate(types.void(*arguments))(function)
 
-        self.product = made(
-            _product, I, I, I, I, I, matrix, types.float64[:, :, ::1], types.boolean, matrix
-        )
+        scores, vector = types.float64[:, :, ::1], types.float64[::1]
+
+        def forward(begin: Any, product: Any, take: Any) -> Forward:
+            return Forward(
+                made(begin, vector, scores, matrix),
+                made(product, I, I, I, I, I, matrix, scores, types.boolean, matrix),
+                made(take, matrix, I, vector, doubles),
+            )
+
+        self.with_few = forward(_spread_bias, _product, _leave_scores)
+        self.with_many = forward(clear_sums, product_by_panels, take_scores)
         self.add_transpose_product = made(
             _add_transpose_product, I, I, I, I, I, flat, matrix, matrix
         )

@@ -281,33 +281,7 @@ def transpose_tile(typing: Any, size: Any, x: Any, row_bytes: Any, ahead: Any, c
     return types.void(I, I, I, I, I, R, I, I, Gt, I, I), emit
 
 
-def copy_panel_of(read: Reader, stored: int | None = None) -> Any:
-    """The copy of a panel of an X of which `read` gives vectors, of entries of `stored` bytes.
-
-    out[t] = the `TILES.vectors` vectors of columns of X that begin at x, for t < count. Meanwhile
-    the cache fetches what lies so many bytes `ahead` of them.
-    """
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def copy_panel(typing: Any, x: Any, row_bytes: Any, ahead: Any, count: Any, out: Any) -> Any:
-        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            x, row_bytes, ahead, count, _ = arguments
-            e = Emitter(context, builder, signature, arguments, context.get_value_type(out.dtype))
-            n_bytes = TILES.vectors * e.lanes * (stored or context.get_abi_sizeof(e.scalar))
-            with e.loop(e.number(0), count) as t:
-                row, place = e.at(x, t, row_bytes), e.entry(4, t, e.number(0))
-                e.fetch(row, ahead, n_bytes)
-                for v in range(TILES.vectors):
-                    j = e.number(v * e.lanes)
-                    e.store(read(e, row, j, None), place, j)
-            return context.get_dummy_value()
-
-        return types.void(I, I, I, I, out), emit
-
-    return copy_panel
-
-
-product_tile, copy_panel = product_tile_of(read_floats), copy_panel_of(read_floats)
+product_tile = product_tile_of(read_floats)
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -56,7 +56,7 @@ def solve(L: Any, B: Array) -> Array:
 def _steps(dtype: Any) -> tuple[Any, Any]:
     """`_down` and `_up` for a triangle of one precision."""
     p = PRODUCTS[np.dtype(dtype)]
-    down = specialised(_down, p.name, product=p.product)
+    down = specialised(_down, p.name, product=p.with_few.product)
     up = specialised(
         _up, p.name, pack_results=p.pack_results, add_transpose_product=p.add_transpose_product
     )
