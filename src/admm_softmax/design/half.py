@@ -23,9 +23,9 @@ CHECKED_BYTES = 4 << 20
 class HalfDesign(RowBlockDesign):
     """X̃ = [X, 1] for a two-dimensional float16 or bfloat16 array X of either order.
 
-    Every entry is widened to float32, exactly, where a pass multiplies it: block by block, into
-    memory that the cache holds. So X takes two bytes per entry and nothing else is stored, and
-    sums are those of the float32 copy, in the same order.
+    Every entry is widened to float32, exactly, where a pass multiplies it: in registers. So X
+    takes two bytes per entry and nothing else is stored, and sums are those of the float32 copy,
+    in the same order.
 
     X : float16, ml_dtypes.bfloat16, or bfloat16 as `np.uint16` bits with `half="bfloat16"`
 
