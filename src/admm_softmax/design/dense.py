@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 #: Bytes of X that go through both products of a compiled pass together: a part of the second-level
 #: cache, which two threads may share. On an AVX-512 Xeon (2 MB), 40,000 × 7056 with ten classes
 #: in blocks of 16, 32 and 64 rows took 83, 94 and 100 ms in turns, and 64 before this 96 ms; with
-#: three classes 66, 57, 66 and 69 ms; stored in float16, as halves are widened since, 62, 68 and 74,
-#: and with three classes 41, 39 and 46 ms.
+#: three classes 66, 57, 66 and 69 ms; stored in float16, widened as they are since, 62, 68 and 74
+#: ms, and with three classes 41, 39 and 46 ms.
 FUSED_BYTES = 512 << 10
 MOST_BLOCK_ROWS, LEAST_BLOCK_ROWS = 64, 16
 #: Rows where there are many classes: W and the sums, which the cache does not hold, are read once

@@ -27,6 +27,8 @@ from admm_softmax.kernels.compiled.tiles import (
 
 #: Columns of X in a turned panel: with TILES.vectors vectors of rows, half of a first-level cache.
 TURNED = 96
+#: Whether X is stored in halves, of so many bytes; `thin.Products` puts it in.
+widens, HALF_BYTES = False, 2
 
 
 def copy_panel_of(read: Reader, stored: int | None = None) -> Any:
@@ -114,7 +116,7 @@ def product_by_panels(
     each row of a block, has a turned panel and then the sums of every class, in X's precision.
     """
     K, size, lanes = Wt.shape[0], Wt.itemsize, VECTOR_BYTES // Wt.itemsize
-    stored, width = 2 if widens else size, TILES.vectors * lanes
+    stored, width = HALF_BYTES if widens else size, TILES.vectors * lanes
     n_groups, step = (K + TILES.columns - 1) // TILES.columns, Wt.shape[1]
     padded = (n_columns + lanes - 1) // lanes * lanes
     factors, sums = pointed_at(Wt, address_of(Wt), K * step), room[TURNED:]
@@ -140,7 +142,3 @@ def take_scores(room: Any, first: int, bias: Any, S: Any) -> None:
         of_class = spread(bias[k])
         for t in range(0, S.shape[1], LANES):
             store(of_class + load(room, TURNED + k, first + t), S, k, t)
-
-
-#: Whether X is stored in halves; `thin.Products` puts it in.
-widens = False

@@ -21,6 +21,7 @@ from numba import types
 from admm_softmax.kernels.compiled.jit import compiled, separate, with_globals
 from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store, store_as, sum_lanes
 from admm_softmax.kernels.compiled.panels import (
+    HALF_BYTES,
     TURNED,
     clear_sums,
     copy_panel,
@@ -55,8 +56,6 @@ CHUNK = CHUNK_BYTES // 4
 #: Rows of X up to so many bytes are copied whole: then all of their products are in one piece.
 NARROW_BYTES = 1024
 
-#: Bytes of a float16 or bfloat16.
-HALF_BYTES = 2
 #: Whether X is stored in halves, and the tile that reads them; `Products` puts them in.
 widens = False
 first_tile = product_tile
