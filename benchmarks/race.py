@@ -5,9 +5,9 @@
     ADMM_SOFTMAX_DATA=FOLDER python benchmarks/race.py [--alpha 1e-3] [--limit 400]
     python benchmarks/race.py --features embedding-100 --out FILE
 
-The paper's MNIST features, 40,000 × 7056 and an intercept, ten classes, float32; or made embeddings,
-45,000 × 768 with a hundred classes. The solvers are those of the benchmark, in solvers/. Every peer is warmed up by short fits, which also
-choose between one thread and one per core, and then runs until it is there: by its own
+The paper's MNIST features, 40,000 × 7056 and an intercept, ten classes, float32; or made
+embeddings, 45,000 × 768 with a hundred classes. The solvers are those of the benchmark, in
+solvers/. Every peer is warmed up by short fits, which also choose between one thread and one per core, and then runs until it is there: by its own
 tolerance, or point by point where it can be stopped, or it gives up after the limit. Ours
 runs before, between and after; the median counts. Writes benchmarks/results/race.md.
 """
@@ -160,8 +160,9 @@ def main():
     outcomes = run_all(race, arguments.target, arguments.only)
     n, d = arrays["X"].shape
     words = (
-        f"{n:,} × {d + 1}, K = {arrays['y'].max() + 1}, float32, alpha = {arguments.alpha:g}. Threads are the better of "
-        f"one and one per core, by short fits. To reach F = {race.target:.6f}:"
+        f"{n:,} × {d + 1}, K = {arrays['y'].max() + 1}, float32, alpha = {arguments.alpha:g}. "
+        "Threads are the better of one and one per core, by short fits. "
+        f"To reach F = {race.target:.6f}:"
     )
     publish(arguments.out, heading("race.py", words), table(outcomes, race.target))
 
