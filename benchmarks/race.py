@@ -7,9 +7,10 @@
 
 The paper's MNIST features, 40,000 × 7056 and an intercept, ten classes, float32; or made
 embeddings, 45,000 × 768 with a hundred classes. The solvers are those of the benchmark, in
-solvers/. Every peer is warmed up by short fits, which also choose between one thread and one per core, and then runs until it is there: by its own
-tolerance, or point by point where it can be stopped, or it gives up after the limit. Ours
-runs before, between and after; the median counts. Writes benchmarks/results/race.md.
+solvers/. Every peer is warmed up by short fits, which also choose between one thread and one per
+core, and then runs until it is there: by its own tolerance, or point by point where it can be
+stopped, or it gives up after the limit. Ours runs before, between and after; the median counts.
+Writes benchmarks/results/race.md.
 """
 
 import argparse
