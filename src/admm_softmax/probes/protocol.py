@@ -176,8 +176,8 @@ class _Found:
     places: Any
 
     @property
-    def start(self) -> tuple[Any, Any]:
-        """The coefficients of the best fit."""
+    def coefficients(self) -> tuple[Any, Any]:
+        """Those of the best fit."""
         place = self.places[self.best]
         return self.path.coefs[place], self.path.intercepts[place]
 
@@ -298,7 +298,10 @@ def _few_shots(
             drawn = rows.at(np.sort(places))
             result = sweep.run(drawn, validation, f"shots-{size}-{repeat}")
             classes = result.path.classes
-            codes, P = tested.codes(classes, "test"), _proba(tested, *result.start, len(classes))
+            codes, P = (
+                tested.codes(classes, "test"),
+                _proba(tested, *result.coefficients, len(classes)),
+            )
             value = tested.measured(sweep.metric, codes, P)
             found.append(Shot(size, repeat, float(sweep.Cs[result.best]), value))
     return tuple(found)
