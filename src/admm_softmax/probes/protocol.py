@@ -298,10 +298,8 @@ def _few_shots(
             drawn = rows.at(np.sort(places))
             result = sweep.run(drawn, validation, f"shots-{size}-{repeat}")
             classes = result.path.classes
-            codes, P = (
-                tested.codes(classes, "test"),
-                _proba(tested, *result.coefficients, len(classes)),
-            )
+            P = _proba(tested, *result.coefficients, len(classes))
+            codes = tested.codes(classes, "test")
             value = tested.measured(sweep.metric, codes, P)
             found.append(Shot(size, repeat, float(sweep.Cs[result.best]), value))
     return tuple(found)
