@@ -13,7 +13,10 @@ binds. The last column is the speed of a gradient pass over files relative to th
 The sides take turns, and the fastest round of each counts: other jobs only ever slow them down.
 With --gigabytes beyond the memory of the machine every read comes from the disk; with --cold the
 pages of the files are dropped from the page cache before every side. Writes
-benchmarks/results/files.md, or files-cold.md.
+benchmarks/results/files.md, or files-cold.md. Files that are there already, larger than memory,
+once and by some sides alone::
+
+    python benchmarks/files.py --shards FOLDER --sides read memory gradient --rounds 0 --cold
 """
 
 import argparse
@@ -31,6 +34,7 @@ from admm_softmax.design import StreamedDesign
 from admm_softmax.kernels import rows
 
 CLASSES = [2, 10, 100]
+SIDES = ["load", "read", "reader", "memory", "gradient", "admm"]
 #: Enough for blocks and sums.
 LIMIT = 100 << 20
 #: Rows in memory are at most so many bytes of float32.
@@ -91,8 +95,8 @@ def least(rounds, before, **sides):
     return {name: min(values) for name, values in times.items()}
 
 
-def measure(shards, K, rounds, cold):
-    """Seconds of each side; those in memory are scaled to all rows."""
+def measure(shards, K, options):
+    """Seconds of each side asked for; those in memory are scaled to all rows."""
     design = StreamedDesign(RowBlocks(shards, memory_limit=LIMIT))
     design.reader.keeps = False
     n, d = design.shape
@@ -105,17 +109,33 @@ def measure(shards, K, rounds, cold):
     labels, weights, state = stateful.place(np.arange(n) % K), problem.weights, stateful.zeros(K)
     m = min(n, IN_MEMORY // (4 * d))
     inside = Problem.of(design.rows_at(np.arange(m)), np.arange(m) % K, n_classes=K)
+    sides = {
+        "load": lambda: load_all(shards),
+        "read": lambda: read_all(shards),
+        "reader": lambda: drain(design.reader),
+        "memory": lambda: inside.at(W),
+        "gradient": lambda: problem.at(W),
+        "admm": lambda: stateful.fold(W, admm, (labels, weights, state)),
+    }
     found = least(
-        rounds,
-        lambda: forget(shards) if cold else None,
-        load=lambda: load_all(shards),
-        read=lambda: read_all(shards),
-        reader=lambda: drain(design.reader),
-        memory=lambda: inside.at(W),
-        gradient=lambda: problem.at(W),
-        admm=lambda: stateful.fold(W, admm, (labels, weights, state)),
+        options.rounds,
+        lambda: forget(shards) if options.cold else None,
+        **{name: sides[name] for name in SIDES if name in options.sides},
     )
     return {**found, "memory": found["memory"] * n / m}
+
+
+def row(shards, K, options):
+    """One line of the table."""
+    size = sum(path.stat().st_size for path in shards) / 1e9
+    t = measure(shards, K, options)
+    speeds = " | ".join(f"{size / t[name]:.2f}" if name in t else "" for name in SIDES)
+    bound = max(t["read"], t["memory"])
+    binds = "reading" if bound == t["read"] else "computing"
+    kind = np.load(shards[0], mmap_mode="r").dtype
+    return (
+        f"| {size:.1f} GB {kind} | {K} | {speeds} | {binds} | {100 * bound / t['gradient']:.0f} % |"
+    )
 
 
 def main():
@@ -127,26 +147,29 @@ def main():
     parser.add_argument("--types", nargs="+", default=["float32", "float16"])
     parser.add_argument("--classes", type=int, nargs="+", default=CLASSES)
     parser.add_argument("--folder", type=Path, default=Path("/tmp/admm-softmax-data"))
+    parser.add_argument("--shards", type=Path, help="a folder of x-*.npy, instead of writing some")
+    parser.add_argument("--sides", nargs="+", default=SIDES)
     options = parser.parse_args()
-    folder = options.folder / "files-benchmark"
     lines = [
         "| files | K | `np.load` | plain reads | reader alone | gradient in memory | "
         "gradient over files | ADMM over files | binds | share of what binds |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for dtype in options.types:
+
+    def measure_all(shards):
+        for K in options.classes:
+            lines.append(row(shards, K, options))
+            print(lines[-1], flush=True)
+
+    if options.shards:
+        shards = sorted(options.shards.glob("x-*.npy"))
+        options.features = np.load(shards[0], mmap_mode="r").shape[1]
+        measure_all(shards)
+    folder = options.folder / "files-benchmark"
+    for dtype in () if options.shards else options.types:
         shutil.rmtree(folder, ignore_errors=True)
         try:
-            shards = write(folder, options.gigabytes, options.features, dtype)
-            size = sum(path.stat().st_size for path in shards) / 1e9
-            for K in options.classes:
-                t = measure(shards, K, options.rounds, options.cold)
-                speeds = " | ".join(f"{size / seconds:.2f}" for seconds in t.values())
-                bound = max(t["read"], t["memory"])
-                binds = "reading" if bound == t["read"] else "computing"
-                share = f"{100 * bound / t['gradient']:.0f} %"
-                lines.append(f"| {size:.1f} GB {dtype} | {K} | {speeds} | {binds} | {share} |")
-                print(lines[-1], flush=True)
+            measure_all(write(folder, options.gigabytes, options.features, dtype))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     words = f"{options.features} columns, GB of the files per second"

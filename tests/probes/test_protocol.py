@@ -102,7 +102,7 @@ def test_fits_to_many_classes_go_on_for_longer():
     found = probe(train, val, test, Cs=[100.0], samples=0)
     exact = probe(train, val, test, Cs=[100.0], samples=0, tol=1e-8)
     loose = probe(train, val, test, Cs=[100.0], samples=0, tol=1e-4)
-    assert [each.estimator.tol for each in (found, exact, loose)] == [1e-3 / 200, 1e-8, 1e-4]
+    assert [each.estimator.tol for each in (found, exact, loose)] == [0.1 / 200**2, 1e-8, 1e-4]
     assert abs(found.val_scores[0] - exact.val_scores[0]) < 0.005
     assert loose.estimator.n_iter_[0] < found.estimator.n_iter_[0] < exact.estimator.n_iter_[0]
     assert probe(*parts(), Cs=[1.0], samples=0).estimator.tol == 1e-5

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
+from admm_softmax._cached import cached_property
 from admm_softmax.kernels.compiled.jit import compiled, separate, with_globals
 from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store, store_as, sum_lanes
 from admm_softmax.kernels.compiled.panels import (
@@ -59,6 +60,8 @@ NARROW_BYTES = 1024
 #: Whether X is stored in halves, and the tile that reads them; `Products` puts them in.
 widens = False
 first_tile = product_tile
+
+VECTOR, DOUBLES = types.float64[::1], types.float64[:, ::1]
 
 #: Bytes of a row of X in a tile of the transposed product.
 TILE_ROW_BYTES = TILES.vectors * VECTOR_BYTES
@@ -262,7 +265,7 @@ class Forward(NamedTuple):
 
 
 class Products:
-    """The functions above, compiled for products of one precision, each on its own.
+    """The functions above, compiled for products of one precision, each on its own when needed.
 
     With `meanings` of the names that read X, for an X that is stored otherwise.
     """
@@ -270,30 +273,51 @@ class Products:
     def __init__(
         self, scalar: Any, name: str | None = None, pack_rest: Any = _pack, **meanings: Any
     ) -> None:
-        matrix, flat, doubles = scalar[:, ::1], scalar[::1], types.float64[:, ::1]
-        self.name = name or str(scalar)
+        self.name, self.pack_rest, self.meanings = name or str(scalar), pack_rest, meanings
+        self.matrix, self.flat = scalar[:, ::1], scalar[::1]
 
-        def made(function: Any, *arguments: Any) -> Any:
-            function = with_globals(function, self.name, **meanings)
-            return separate(types.void(*arguments))(function)
+    def _made(self, function: Any, *arguments: Any) -> Any:
+        function = with_globals(function, self.name, **self.meanings)
+        return separate(types.void(*arguments))(function)
 
-        scores, vector = types.float64[:, :, ::1], types.float64[::1]
-
-        def forward(begin: Any, product: Any, take: Any) -> Forward:
-            return Forward(
-                made(begin, vector, scores, matrix),
-                made(product, I, I, I, I, I, matrix, scores, types.boolean, matrix),
-                made(take, matrix, I, vector, doubles),
-            )
-
-        self.with_few = forward(_spread_bias, _product, _leave_scores)
-        self.with_many = forward(clear_sums, product_by_panels, take_scores)
-        self.add_transpose_product = made(
-            _add_transpose_product, I, I, I, I, I, flat, matrix, matrix
+    def _forward(self, begin: Any, product: Any, take: Any) -> Forward:
+        scores = types.float64[:, :, ::1]
+        return Forward(
+            self._made(begin, VECTOR, scores, self.matrix),
+            self._made(product, I, I, I, I, I, self.matrix, scores, types.boolean, self.matrix),
+            self._made(take, self.matrix, I, VECTOR, DOUBLES),
         )
-        self.pack = made(pack_rest, I, I, I, I, I, I, matrix)
-        self.pack_results = made(_pack_results, doubles, I, flat, doubles, I)
-        self.flush = made(_flush, matrix, doubles, I, types.boolean)
+
+    @cached_property
+    def with_few(self) -> Forward:
+        """X W with few classes."""
+        return self._forward(_spread_bias, _product, _leave_scores)
+
+    @cached_property
+    def with_many(self) -> Forward:
+        """X W with many classes."""
+        return self._forward(clear_sums, product_by_panels, take_scores)
+
+    @cached_property
+    def add_transpose_product(self) -> Any:
+        """Xᵀ R."""
+        kinds = (I, I, I, I, I, self.flat, self.matrix, self.matrix)
+        return self._made(_add_transpose_product, *kinds)
+
+    @cached_property
+    def pack(self) -> Any:
+        """Columns of X in memory of ours."""
+        return self._made(self.pack_rest, I, I, I, I, I, I, self.matrix)
+
+    @cached_property
+    def pack_results(self) -> Any:
+        """R as `add_transpose_product` takes it."""
+        return self._made(_pack_results, DOUBLES, I, self.flat, DOUBLES, I)
+
+    @cached_property
+    def flush(self) -> Any:
+        """Sums in the data's precision to those in double."""
+        return self._made(_flush, self.matrix, DOUBLES, I, types.boolean)
 
 
 PRODUCTS = {
