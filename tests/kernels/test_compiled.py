@@ -139,9 +139,11 @@ def test_folds(form, name, intercept, always, monkeypatch):
 @pytest.mark.parametrize("compiles", [True, False], ids=["compiled", "numpy"])
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("form", ["float64", "float32", "fortran", "csr"])
-def test_requests_that_share_a_read_get_what_each_gets_alone(form, name, compiles, monkeypatch):
+@pytest.mark.parametrize("K", [4, 20], ids=["few columns", "many columns together"])
+def test_requests_that_share_a_read_get_what_each_gets_alone(K, form, name, compiles, monkeypatch):
     monkeypatch.setattr(thresholds, "COMPILED_FROM_PRODUCTS", 0 if compiles else np.inf)
-    n, d, K = 211, 23, 4
+    n, d = 211, 23
+    assert (5 * K >= thresholds.MANY_CLASSES) == (K == 20)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.5)
     design = as_design(FORMS[form](X))

@@ -25,8 +25,9 @@ from admm_softmax.kernels.compiled.tiles import (
     transpose_tile,
 )
 
-#: Columns of X in a turned panel: with TILES.vectors vectors of rows, half of a first-level cache.
-TURNED = 96
+#: Columns of X in a turned panel, with TILES.vectors vectors of rows: half of a first-level cache.
+#: On a Sapphire Rapids (96 columns) twice as many made passes slower, as did blocks of 64 rows.
+TURNED = (24 << 10) // (TILES.vectors * VECTOR_BYTES)
 #: Whether X is stored in halves, of so many bytes; `thin.Products` puts it in.
 widens, HALF_BYTES = False, 2
 

@@ -57,9 +57,8 @@ CHUNK = CHUNK_BYTES // 4
 #: Rows of X up to so many bytes are copied whole: then all of their products are in one piece.
 NARROW_BYTES = 1024
 
-#: Whether X is stored in halves, and the tile that reads them; `Products` puts them in.
+#: Whether X is stored in halves; `Products` puts it in.
 widens = False
-first_tile = product_tile
 
 VECTOR, DOUBLES = types.float64[::1], types.float64[:, ::1]
 
@@ -127,6 +126,14 @@ def piece(n_columns: int, itemsize: int) -> int:
     return size
 
 
+@compiled
+def first_tile(
+    size: int, x: int, row_bytes: int, last: int, count: int, Wt: Any, k: int, first: int, S: Any,
+    place: int, T: int, kept: int, kept_bytes: int,
+) -> None:  # fmt: skip
+    """Stands for the tile that reads halves: among floats none does, and compiling takes time."""
+
+
 def _product(
     x: int, row_bytes: int, count: int, first: int, n_columns: int, Wt: Any, S: Any, ahead: bool,
     room: Any,
@@ -157,16 +164,17 @@ def _product(
                     soon += chunk * stored - count * row_bytes  # the first rows' next chunk
                 place = t // T * K * T + t % T
                 copy = address_of(room) + (t * copied_bytes if n_groups > GROUPS_TOGETHER else 0)
+                source, source_bytes = (copy, copied_bytes) if widens else (here, row_bytes)
                 for g in range(start, stop):
                     k = g * K // n_groups
                     n_classes = (g + 1) * K // n_groups - k
                     fetch_ahead(soon + g * n_lines * LINE, row_bytes, n_lines)
-                    if widens and g > 0:
-                        product_tile(n_classes, copy, copied_bytes, count - 1 - t, length, Wt, k,
-                                     first + j, S, place + k * T, T, copy, 0)  # fmt: skip
-                    else:
+                    if widens and g == 0:
                         first_tile(n_classes, here, row_bytes, count - 1 - t, length, Wt, k,
                                    first + j, S, place + k * T, T, copy, copied_bytes)  # fmt: skip
+                    else:
+                        product_tile(n_classes, source, source_bytes, count - 1 - t, length, Wt, k,
+                                     first + j, S, place + k * T, T, copy, 0)  # fmt: skip
 
 
 def _spread_bias(bias: Any, S: Any, room: Any) -> None:
