@@ -121,12 +121,14 @@ OUTPUTS := benchmarks/outputs
 SUMMARIZE := $(BENCH)/bin/python benchmarks/summarize.py --readme --rows 10
 
 bench: $(BENCH)/.installed ## at most a quarter of an hour: small shapes, all solvers
+	rm -f $(OUTPUTS)/bench-*.parquet  # benchopt would write beside them, under another name
 	$(BENCHOPT) -n 400 --timeout $(SECONDS_EACH)s --output $(OUTPUTS)/bench-1.parquet $(SMALL)
 	$(BENCHOPT) -n 400 --timeout $(SECONDS_EACH)s --output $(OUTPUTS)/bench-2.parquet $(SMALL) $(CONTENDERS)
 	$(BENCHOPT) -n 400 --timeout $(SECONDS_EACH)s --output $(OUTPUTS)/bench-3.parquet $(SMALL) $(CONTENDERS)
 	$(SUMMARIZE) $(OUTPUTS)/bench-1.parquet $(OUTPUTS)/bench-2.parquet $(OUTPUTS)/bench-3.parquet
 
 bench-full: $(BENCH)/.installed ## every shape, up to four minutes per solver: several hours
+	rm -f $(OUTPUTS)/full*.parquet
 	$(BENCHOPT) -n 1000 --timeout 240s --output $(OUTPUTS)/full.parquet $(FULL)
 	$(SUMMARIZE) $(OUTPUTS)/full.parquet
 
