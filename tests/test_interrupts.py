@@ -240,6 +240,22 @@ def test_where_another_handler_is_in_charge_it_stays():
         signal.signal(signal.SIGINT, before)
 
 
+def test_ctrl_c_in_a_call_back_of_llvm_is_not_lost(monkeypatch):
+    """What is raised there is printed and forgotten."""
+    monkeypatch.setattr(_interrupts, "_acts_at_once_while", [lambda: True])
+
+    def _raw_object_cache_notify():
+        signal.raise_signal(signal.SIGINT)
+
+    with held_interrupt() as hold:
+        _raw_object_cache_notify()
+        assert hold.pressed
+        with pytest.raises(KeyboardInterrupt):
+            check_interrupt()
+        with pytest.raises(KeyboardInterrupt):  # anywhere else it acts at once
+            signal.raise_signal(signal.SIGINT)
+
+
 COMPILING = """
 import os, signal, threading, time
 import numpy as np

@@ -38,9 +38,23 @@ class Hold:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.presses += 1
-        if self.presses > 1 or any(busy() for busy in _acts_at_once_while):
+        at_once = self.presses > 1 or any(busy() for busy in _acts_at_once_while)
+        if at_once and not _is_lost_in(frame):
             self.taken = True
             signal.default_int_handler(number, frame)
+
+
+def _is_lost_in(frame: FrameType | None) -> bool:
+    """Whether an exception here is lost: LLVM has called back, and ignores what Python raises."""
+    while frame is not None:
+        if frame.f_code.co_name.startswith(CALLED_BACK):
+            return True
+        frame = frame.f_back
+    return False
+
+
+#: How llvmlite's functions are named that LLVM calls.
+CALLED_BACK = "_raw_object_cache"
 
 
 #: What takes long, and may be interrupted anywhere.

@@ -17,6 +17,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
+from admm_softmax._interrupts import check_interrupt
 from admm_softmax.kernels import compile_clock
 
 #: Sums may be reordered and products contracted; infinities and NaNs keep their meaning.
@@ -149,6 +150,7 @@ class Separate:
                     if "no compiled object yet" in str(error):
                         raise KeyboardInterrupt from error
                     raise
+                check_interrupt()  # what was pressed while LLVM called back
                 result = self.dispatcher.overloads[self.signature.args]
                 name = result.fndesc.llvm_func_name
                 self._address = result.library.get_pointer_to_function(name)

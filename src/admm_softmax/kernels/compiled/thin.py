@@ -39,6 +39,7 @@ from admm_softmax.kernels.compiled.tiles import (
     product_tile,
     transpose_tile,
 )
+from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR
 
 #: Bytes of a row of X that are worked on at a time. A chunk's products are added up in the data's
 #: precision, then double takes over. On Zen 3, 768 columns of float32 in one piece make a pass with
@@ -59,8 +60,6 @@ NARROW_BYTES = 1024
 
 #: Whether X is stored in halves; `Products` puts it in.
 widens = False
-
-VECTOR, DOUBLES = types.float64[::1], types.float64[:, ::1]
 
 #: Bytes of a row of X in a tile of the transposed product.
 TILE_ROW_BYTES = TILES.vectors * VECTOR_BYTES
@@ -293,7 +292,7 @@ class Products:
         return Forward(
             self._made(begin, VECTOR, scores, self.matrix),
             self._made(product, I, I, I, I, I, self.matrix, scores, types.boolean, self.matrix),
-            self._made(take, self.matrix, I, VECTOR, DOUBLES),
+            self._made(take, self.matrix, I, VECTOR, MATRIX),
         )
 
     @cached_property
@@ -320,12 +319,12 @@ class Products:
     @cached_property
     def pack_results(self) -> Any:
         """R as `add_transpose_product` takes it."""
-        return self._made(_pack_results, DOUBLES, I, self.flat, DOUBLES, I)
+        return self._made(_pack_results, MATRIX, I, self.flat, MATRIX, I)
 
     @cached_property
     def flush(self) -> Any:
         """Sums in the data's precision to those in double."""
-        return self._made(_flush, self.matrix, DOUBLES, I, types.boolean)
+        return self._made(_flush, self.matrix, MATRIX, I, types.boolean)
 
 
 PRODUCTS = {
