@@ -1,9 +1,9 @@
 """Panels of X in memory of ours: copied, or turned so that rows lie across; and X W by them.
 
-With many classes the tile of X W in `thin` spends a fifth of its time on sums of lanes, and reads
+With many classes the tile of X W in `thin` adds up lanes after every chunk of columns, and reads
 a block of X once per few classes. Where rows of X lie across a vector, each lane is a row of its
 own: no lanes are added up, a panel is turned once for all classes, and the product is the tile of
-Xᵀ R with Wᵀ in place of R. With few classes turning costs more than it saves.
+Xᵀ R with Wᵀ in place of R.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from numba.core import types
 from numba.extending import intrinsic
 
+from admm_softmax.kernels.compiled.jit import compiled
 from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
 from admm_softmax.kernels.compiled.tiles import (
@@ -107,6 +108,12 @@ def _turned(e: Emitter, vectors: list[Any]) -> list[Any]:
 copy_panel, turn_panel = copy_panel_of(read_floats), turn_panel_of(read_floats)
 
 
+@compiled
+def groups(count: int, most: int) -> int:
+    """Into how many groups of about the same size to cut, of at most so many each."""
+    return (count + most - 1) // most
+
+
 def product_by_panels(
     x: int, row_bytes: int, count: int, first: int, n_columns: int, Wt: Any, S: Any, ahead: bool,
     room: Any,
@@ -118,8 +125,8 @@ def product_by_panels(
     """
     K, size, lanes = Wt.shape[0], Wt.itemsize, VECTOR_BYTES // Wt.itemsize
     stored, width = HALF_BYTES if widens else size, TILES.vectors * lanes
-    n_groups, step = (K + TILES.columns - 1) // TILES.columns, Wt.shape[1]
-    padded = (n_columns + lanes - 1) // lanes * lanes
+    n_groups, step = groups(K, TILES.columns), Wt.shape[1]
+    padded = groups(n_columns, lanes) * lanes
     factors, sums = pointed_at(Wt, address_of(Wt), K * step), room[TURNED:]
     for j in range(0, padded, TURNED):
         length = min(TURNED, padded - j)

@@ -26,6 +26,7 @@ from admm_softmax.kernels.compiled.panels import (
     TURNED,
     clear_sums,
     copy_panel,
+    groups,
     product_by_panels,
     take_scores,
 )
@@ -108,12 +109,6 @@ def transposed(W: Any, dtype: Any) -> Any:
     out = aligned(K, d, dtype)
     out[:, :d] = W.T
     return out
-
-
-@compiled
-def groups(count: int, most: int) -> int:
-    """Into how many groups of about the same size to cut, of at most so many each."""
-    return (count + most - 1) // most
 
 
 @compiled
