@@ -58,17 +58,30 @@ def row_at(address, length, dtype, half=None):
 def product_tile_of(half=None):
     """The stand-in for the tile of X W, of floats or of one kind of half."""
 
-    def product_tile(size, x, row_bytes, last, count, Wt, k, first, S, place, T, kept, kept_bytes):
-        scores = S.reshape(-1)
+    def product_tile(
+        size, x, row_bytes, last, count, Wt, k, first, sums, sums_bytes, is_new, kept, kept_bytes,
+        soon, soon_bytes,
+    ):  # fmt: skip
+        lanes = VECTOR_BYTES // Wt.itemsize
         for r in range(TILES.rows):
             address = x + min(r, last) * row_bytes
             row = row_at(address, count, Wt.dtype, half)
-            for c in range(size):
-                scores[place + c * T + r] += row @ Wt[k + c, first : first + count]
+            vectors = memory(sums + r * sums_bytes, (k + size) * lanes, Wt.dtype)
+            for c in range(k, k + size):
+                own = vectors[c * lanes : (c + 1) * lanes]
+                products = row * Wt[c, first : first + count]
+                own[:] = (0 if is_new else own) + products.reshape(-1, lanes).sum(axis=0)
             if half is not None:
                 memory(kept + r * kept_bytes, count, Wt.dtype)[:] = row
 
     return product_tile
+
+
+def sum_of_lanes_tile(sums, first, bias, S):
+    n_classes, n_rows = S.shape
+    lanes = VECTOR_BYTES // sums.itemsize
+    vectors = sums[first : first + n_rows, : n_classes * lanes]
+    S[:] = vectors.reshape(n_rows, n_classes, lanes).sum(axis=2).T + bias[:, None]
 
 
 def transpose_tile(size, x, row_bytes, ahead, count, R, place, step, Gt, k, j):
@@ -127,8 +140,8 @@ STAND_INS = {
     jit.keep_small: lambda: None,
     tiles.address_of: lambda A: A.ctypes.data,
     tiles.pointed_at: lambda like, address, length: memory(address, length, like.dtype),
-    tiles.fetch_ahead: lambda *_: None,
     tiles.product_tile: product_tile_of(),
+    tiles.sum_of_lanes_tile: sum_of_lanes_tile,
     tiles.transpose_tile: transpose_tile,
     panels.copy_panel: copy_panel_of(),
     panels.turn_panel: turn_panel_of(),

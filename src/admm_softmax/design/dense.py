@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from admm_softmax._arrays import Array
+from admm_softmax._cpu import measured
 from admm_softmax._parallel import blas_threads, ordered_map
 from admm_softmax.design.blocks import (
     PANEL_BYTES,
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 #: cache, which two threads may share. On an AVX-512 Xeon (2 MB), 40,000 × 7056 with ten classes
 #: in blocks of 16, 32 and 64 rows took 83, 94 and 100 ms in turns, and 64 before this 96 ms; with
 #: three classes 66, 57, 66 and 69 ms; stored in float16, widened as they are since, 62, 68 and 74
-#: ms, and with three classes 41, 39 and 46 ms.
+#: ms, and with three classes 41, 39 and 46 ms. On Zen 3 (512 KB, and 32 MB behind it), 20,000 rows
+#: with ten classes on one core took 94, 90 and 92 ms, the least of thirty.
 FUSED_BYTES = 512 << 10
-MOST_BLOCK_ROWS, LEAST_BLOCK_ROWS = 64, 16
+MOST_BLOCK_ROWS, LEAST_BLOCK_ROWS = 64, measured(wide=16, narrow=32)
 #: Rows where there are many classes: W and the sums, which the cache does not hold, are read once
 #: per block, and products take longer than reading X twice.
 MANY_CLASSES_BLOCK = 128
@@ -191,15 +193,13 @@ class FusedWorker(Worker):
         program, d, dtype = self.program, self.design.X.shape[1], self.design.dtype
         S, R, work, lane = program.room()
         block = self.block
-        # With many classes the scores of a tile are put together when they are needed.
-        scores = np.zeros((1 if self.many else block // program.tile_rows, *S.shape))
         packed = np.zeros(program.n_results * block, dtype)
         rest = thin.aligned(block, d - self.whole, dtype)
         widens = self.design.half is not None
         chunk = thin.product_room(block, len(self.Wt), dtype, self.many, widens)
         copied = np.zeros((block, thin.panel(dtype.itemsize)), dtype)
         part = thin.aligned(program.n_results, d, dtype)
-        return scores, R, work, lane, packed, rest, chunk, copied, part
+        return S, R, work, lane, packed, rest, chunk, copied, part
 
     def product(self) -> Array:
         """The sum over the groups, and the buffers back to the design."""

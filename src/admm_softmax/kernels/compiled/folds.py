@@ -4,8 +4,8 @@ Each function runs on one thread and adds to a `total` of its own; see `Design.f
 requests may share the pass: their W and their results R lie one after the other, and each has
 its own row in `settings`, `state`, `new_rows` and `sums`, and the row `which` of `weights`.
 
-Scores and results of a block lie in tiles of T rows, classes down and rows across: S is
-tiles × K × T. The row kernel is called by its address, so that one pass serves all of them.
+Scores and results lie in tiles of T rows, classes down and rows across: S is K × T. The row
+kernel is called by its address, so that one pass serves all of them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ _INDICES = types.intp[::1]
 call_twin = calling_at(TWIN)
 
 #: Stand for functions of one precision in the templates below; `specialised` puts them in.
-begin_block: Any = None
 take_scores: Any = None
 product: Any = None
 product_of_rest: Any = None
@@ -87,7 +86,6 @@ def dense_pass(dtype: Any, state_dtype: Any, half: str | None, many: bool) -> An
         specialised(
             _fold_dense,
             f"{stored.name}.{np.dtype(state_dtype)}" + (".many" if many else ""),
-            begin_block=forward.begin,
             product=forward.product,
             product_of_rest=(p.with_many if many else p.with_few).product,
             take_scores=forward.take,
@@ -184,7 +182,7 @@ def _fold_dense(
     keep_small()
     K, n_results = Wt.shape[0], total.shape[0]
     S, R, work, lane, R_data, rest, chunk, copied = room
-    block, T = len(copied), S.shape[2]
+    block, T = len(copied), S.shape[1]
     enough = max(FLUSH, FLUSH_BLOCKS * block)
     rest_x, rest_bytes = address_of(rest), rest.shape[1] * rest.itemsize
     if intercept and is_first:
@@ -192,17 +190,15 @@ def _fold_dense(
             total[k, d] = 0.0
     for first in range(start, stop, block):
         count, here = min(block, stop - first), x + first * row_bytes
+        if K and whole:
+            product(here, row_bytes, count, 0, whole, Wt, True, chunk)
+        # After the columns before them, on whose way the cache has met these.
         pack(here, row_bytes, column_bytes, count, whole, d, rest)
-        if K:
-            begin_block(bias, S, chunk)
-            if whole:
-                product(here, row_bytes, count, 0, whole, Wt, S, True, chunk)
-            if whole < d:
-                product_of_rest(rest_x, rest_bytes, count, whole, d - whole, Wt, S, False, chunk)
+        if K and whole < d:
+            product_of_rest(rest_x, rest_bytes, count, whole, d - whole, Wt, False, chunk)
         for t in range(0, count, T):
-            tile = S[t // T % len(S)]
-            take_scores(chunk, t, bias, tile)
-            run_tile(twin, settings, tile, first + t, min(T, count - t), codes, soft, weights,
+            take_scores(chunk, t, bias, S)
+            run_tile(twin, settings, S, first + t, min(T, count - t), codes, soft, weights,
                      which, state, work, lane, R, new_rows, sums)  # fmt: skip
             if n_results:
                 pack_results(R, t, R_data, total, d if intercept else -1)

@@ -140,7 +140,7 @@ def _pack_halves(
 
 
 #: What reads X in the two products.
-FIRST_TILES = {half: product_tile_of(_reading(half)) for half in WIDENED_ENTRY}
+FIRST_TILES = {half: product_tile_of(_reading(half), _BITS.itemsize) for half in WIDENED_ENTRY}
 PANELS = {half: copy_panel_of(_reading(half), _BITS.itemsize) for half in WIDENED_ENTRY}
 TURNED_PANELS = {half: turn_panel_of(_reading(half)) for half in WIDENED_ENTRY}
 #: The products over X of halves.

@@ -115,9 +115,8 @@ def groups(count: int, most: int) -> int:
 
 
 def product_by_panels(
-    x: int, row_bytes: int, count: int, first: int, n_columns: int, Wt: Any, S: Any, ahead: bool,
-    room: Any,
-) -> None:  # fmt: skip
+    x: int, row_bytes: int, count: int, first: int, n_columns: int, Wt: Any, ahead: bool, room: Any
+) -> None:
     """Add Σ_j X[t, j] Wt[k, first + j] over j < n_columns to the sums in `room`, for t < count.
 
     Takes what `product` of `thin` takes, for many classes. `room`, whose rows have a column for
@@ -128,6 +127,8 @@ def product_by_panels(
     n_groups, step = groups(K, TILES.columns), Wt.shape[1]
     padded = groups(n_columns, lanes) * lanes
     factors, sums = pointed_at(Wt, address_of(Wt), K * step), room[TURNED:]
+    if first == 0:
+        sums[:] = 0.0
     for j in range(0, padded, TURNED):
         length = min(TURNED, padded - j)
         for t in range(0, count, width):
@@ -137,11 +138,6 @@ def product_by_panels(
                 n_classes = (g + 1) * K // n_groups - k
                 transpose_tile(n_classes, address_of(room), room.shape[1] * size, 0, length,
                                factors, k * step + first + j, step, sums, k, t)  # fmt: skip
-
-
-def clear_sums(bias: Any, S: Any, room: Any) -> None:
-    """Begin a block: no products yet."""
-    room[TURNED:] = 0.0
 
 
 def take_scores(room: Any, first: int, bias: Any, S: Any) -> None:

@@ -13,25 +13,34 @@ class Tiles(NamedTuple):
     """How much of the two products is kept in registers at a time.
 
     rows, classes : of the tile of X W, whose sums run along the columns of X
+    pair : vectors of a row that the tile of X W reads together
     vectors, columns : of the tile of Xᵀ R: vectors along the columns of X × columns of R
+    sums : the most sums that the tile of Xᵀ R keeps; with more columns it takes fewer vectors
     """
 
     rows: int
     classes: int
+    pair: int
     vectors: int
     columns: int
+    sums: int
 
 
-#: By the number of vector registers. The sums take 12 of 16, or 20 of 32; the rest hold operands.
-#: Two multipliers of latency four (Zen 3) need 8 sums. Four rows, so that four sums of lanes are
-#: taken together. On Zen 3 (16 registers, float32, from the cache, one core) the tile of X W of
-#: 4 rows × 3 classes runs at 84 to 90 GFLOP/s and at 43 on 50 columns, where 2 × 6 ran at 30;
-#: the tile of Xᵀ R at 91 to 96; BLAS's best is 92. Those for 32 registers run at 120 to 158 (X W)
-#: and 145 to 185 GFLOP/s (Xᵀ R) with 100 classes and more on one thread of a Sapphire Rapids,
-#: where BLAS's best is 173.
+#: By the number of vector registers. Two multipliers of latency four (Zen 3) need 8 sums; the
+#: registers that sums leave hold operands.
+#:
+#: 16 registers: two rows × five classes, a cache line of each at a time. In C, from the first-level
+#: cache of one core of Zen 3, which can do 98 GFLOP/s, such a tile runs at 97 to 101, one of single
+#: vectors at 82 to 91, and four rows × three classes at 74 to 78; LLVM's code for a block with
+#: ten classes at 71 to 81, where it was 72 to 78. The tile of Xᵀ R runs at 88 to 99 with 4 × 3 and
+#: 2 × 5 sums, and with 4 × 2 at 63 to 72 where X begins 16 bytes into a line, as NumPy's large
+#: arrays do; so ten columns go as five and five.
+#:
+#: 32 registers: those run at 120 to 158 (X W) and 145 to 185 GFLOP/s (Xᵀ R) with 100 classes
+#: and more on one thread of a Sapphire Rapids, where BLAS's best is 173.
 TILE_SHAPES = {
-    16: Tiles(rows=4, classes=3, vectors=4, columns=3),
-    32: Tiles(rows=4, classes=5, vectors=4, columns=5),
+    16: Tiles(rows=2, classes=5, pair=2, vectors=4, columns=5, sums=12),
+    32: Tiles(rows=4, classes=5, pair=1, vectors=4, columns=5, sums=20),
 }
 
 _PROBE = """

@@ -6,9 +6,9 @@ copied by `pack` to memory of ours, with zeros up to a whole panel. So no produc
 and X may lie anywhere, in any order.
 
 Sums are taken in an order that depends on the numbers of rows and columns alone, never on
-where X begins. So vectors of X may straddle two cache lines. On AVX2 the loads still take less
-time than the multiplications, by count; with AVX-512 every vector of an X that begins between
-lines straddles, and what that costs has not been measured.
+where X begins. So vectors of X may straddle two cache lines. On Zen 3 (AVX2) that costs X W up to
+4 % and Xᵀ R up to 14 %; with AVX-512 every vector of an X that begins between lines straddles,
+and what that costs has not been measured.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from numba import types
 
 from admm_softmax._cached import cached_property
 from admm_softmax.kernels.compiled.jit import compiled, separate, with_globals
-from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store, store_as, sum_lanes
+from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store_as, sum_lanes
 from admm_softmax.kernels.compiled.panels import (
     HALF_BYTES,
     TURNED,
-    clear_sums,
     copy_panel,
     groups,
     product_by_panels,
@@ -32,27 +31,24 @@ from admm_softmax.kernels.compiled.panels import (
 )
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
 from admm_softmax.kernels.compiled.tiles import (
-    LINE,
     I,
     address_of,
-    fetch_ahead,
     pointed_at,
     product_tile,
+    sum_of_lanes_tile,
     transpose_tile,
 )
 from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR
 
-#: Bytes of a row of X that are worked on at a time. A chunk's products are added up in the data's
-#: precision, then double takes over. On Zen 3, 768 columns of float32 in one piece make a pass with
-#: 300 classes take 0.130 s, in two pieces of 2 KB 0.14 to 0.16 s; 7,056 columns do not care.
-CHUNK_BYTES = 3 << 10
-#: Groups of classes that a tile of rows meets before the next rows come. A chunk of twelve classes
-#: of W and of the tile's rows about fill a first-level cache, so X comes from further away once per
-#: twelve classes, not once per three. On Zen 3, both products over 40,000 × 7056 with ten
-#: classes, in float32 and two threads, took 0.142 s with chunks of 4 KB and all rows of a block
-#: for each group of classes in turn; in this order 0.128 s, and 0.103 s when the rows of the tile
-#: after next are asked for in time.
+#: Bytes of a row of X that are worked on at a time: a chunk of ten classes of W and of a few rows
+#: stays in the first-level cache, 32 KB without AVX-512 and 48 KB with it. On Zen 3, one core,
+#: 20,000 × 7056 with ten classes took 88, 89 and 93 ms with 1, 1.5 and 2 KB, 22,500 × 768 took
+#: 14.8, 14.2 and 14.3 ms, with thirty classes 33.7, 33.2 and 33.2 ms, all the least of thirty.
+CHUNK_BYTES = (3 << 10) if VECTOR_BYTES == 64 else (3 << 9)
+#: Groups of classes that a tile of rows meets before the next rows come, so that X comes from
+#: further away once per ten classes, not once per five.
 GROUPS_TOGETHER = max(1, 12 // TILES.classes)
+#: How far ahead of the rows of a tile the cache fetches. One more tile or two changed nothing.
 ROWS_AHEAD = 2 * TILES.rows
 #: Columns of halves that are widened together: a chunk of float32.
 CHUNK = CHUNK_BYTES // 4
@@ -100,7 +96,8 @@ def product_room(block: int, n_classes: int, dtype: Any, many: bool, widens: boo
     """What the product of a block of rows works in."""
     if many:
         return aligned(TURNED + n_classes, block, dtype)
-    return aligned(block, CHUNK if widens else 0, dtype)
+    width = n_classes * VECTOR_BYTES // np.dtype(dtype).itemsize
+    return aligned(2 * block, max(CHUNK, width), dtype) if widens else aligned(block, width, dtype)
 
 
 def transposed(W: Any, dtype: Any) -> Any:
@@ -113,76 +110,68 @@ def transposed(W: Any, dtype: Any) -> Any:
 
 @compiled
 def piece(n_columns: int, itemsize: int) -> int:
-    """How many columns of X are multiplied together: pieces of about the same size, in vectors."""
-    lanes = VECTOR_BYTES // itemsize
-    vectors = (n_columns + lanes - 1) // lanes
-    size: int = groups(vectors, groups(n_columns * itemsize, CHUNK_BYTES)) * lanes
+    """How many columns of X are multiplied together: pieces of about the same size, in pairs."""
+    pair = TILES.pair * VECTOR_BYTES // itemsize
+    size: int = groups(groups(n_columns, pair), groups(n_columns * itemsize, CHUNK_BYTES)) * pair
     return size
 
 
 @compiled
 def first_tile(
-    size: int, x: int, row_bytes: int, last: int, count: int, Wt: Any, k: int, first: int, S: Any,
-    place: int, T: int, kept: int, kept_bytes: int,
+    size: int, x: int, row_bytes: int, last: int, count: int, Wt: Any, k: int, first: int,
+    sums: int, sums_bytes: int, is_new: bool, kept: int, kept_bytes: int, soon: int,
+    soon_bytes: int,
 ) -> None:  # fmt: skip
     """Stands for the tile that reads halves: among floats none does, and compiling takes time."""
 
 
 def _product(
-    x: int, row_bytes: int, count: int, first: int, n_columns: int, Wt: Any, S: Any, ahead: bool,
-    room: Any,
-) -> None:  # fmt: skip
-    """S[t // T, k, t % T] += Σ_j X[t, j] Wt[k, first + j] for t < count, j < n_columns.
+    x: int, row_bytes: int, count: int, first: int, n_columns: int, Wt: Any, ahead: bool, room: Any
+) -> None:
+    """Add Σ_j X[t, j] Wt[k, first + j] over j < n_columns to the sums in `room`, for t < count.
 
-    X begins at the address x. S is tiles × K × T, T a multiple of the rows of a tile here;
-    entries beyond `count` mean nothing. Rows that come soon are fetched `ahead`, if they lie
-    in memory one after the other.
+    X begins at the address x; column 0 begins new sums. `room` has a row for each row of a block,
+    with a vector for each class, whose lanes are added up when the block is done. Rows that come
+    soon are fetched `ahead`, if they lie in memory one after the other.
 
-    Halves are widened for the first group of classes, which leaves them in `room` for the others:
-    a tile of rows for groups that come together, else all rows of a chunk.
+    Halves are widened for the first group of classes, which leaves them in rows of `room` that
+    follow: a tile of rows for groups that come together, else all rows of a chunk.
     """
-    K, T, size = Wt.shape[0], S.shape[2], Wt.itemsize
-    stored, copied_bytes = HALF_BYTES if widens else size, room.shape[1] * room.itemsize
-    n_groups, lanes = groups(K, TILES.classes), VECTOR_BYTES // size
-    vectors, chunk = (n_columns + lanes - 1) // lanes, piece(n_columns, size)
-    for j in range(0, vectors * lanes, chunk):
-        length = min(chunk, vectors * lanes - j)
+    K, size, room_bytes = Wt.shape[0], Wt.itemsize, room.shape[1] * room.itemsize
+    stored, copies = HALF_BYTES if widens else size, len(room) // 2 * room_bytes
+    n_groups, pair = groups(K, TILES.classes), TILES.pair * VECTOR_BYTES // size
+    stop_column, chunk = groups(n_columns, pair) * pair, piece(n_columns, size)
+    for j in range(0, stop_column, chunk):
+        length, is_new = min(chunk, stop_column - j), first + j == 0
         for start in range(0, n_groups, GROUPS_TOGETHER):
-            stop = min(n_groups, start + GROUPS_TOGETHER)
-            # Each group of classes asks for its share of the lines, the first time X goes past.
-            n_lines = groups(chunk * stored, LINE * stop) if ahead and start == 0 else 0
             for t in range(0, count, TILES.rows):
-                here = x + t * row_bytes + j * stored
+                here, sums = x + t * row_bytes + j * stored, address_of(room) + t * room_bytes
+                # The first group of classes sees X come, and the rows after next are fetched.
                 soon = here + ROWS_AHEAD * row_bytes
-                if t + ROWS_AHEAD >= count and j + chunk < vectors * lanes:
+                if t + ROWS_AHEAD >= count and j + chunk < stop_column:
                     soon += chunk * stored - count * row_bytes  # the first rows' next chunk
-                place = t // T * K * T + t % T
-                copy = address_of(room) + (t * copied_bytes if n_groups > GROUPS_TOGETHER else 0)
-                source, source_bytes = (copy, copied_bytes) if widens else (here, row_bytes)
-                for g in range(start, stop):
+                copy = address_of(room) + copies
+                if n_groups > GROUPS_TOGETHER:
+                    copy += t * room_bytes
+                source, source_bytes = (copy, room_bytes) if widens else (here, row_bytes)
+                for g in range(start, min(n_groups, start + GROUPS_TOGETHER)):
                     k = g * K // n_groups
                     n_classes = (g + 1) * K // n_groups - k
-                    fetch_ahead(soon + g * n_lines * LINE, row_bytes, n_lines)
+                    coming = soon if ahead and g == 0 else source
+                    coming_bytes = row_bytes if ahead and g == 0 else source_bytes
                     if widens and g == 0:
                         first_tile(n_classes, here, row_bytes, count - 1 - t, length, Wt, k,
-                                   first + j, S, place + k * T, T, copy, copied_bytes)  # fmt: skip
+                                   first + j, sums, room_bytes, is_new, copy, room_bytes, coming,
+                                   coming_bytes)  # fmt: skip
                     else:
                         product_tile(n_classes, source, source_bytes, count - 1 - t, length, Wt, k,
-                                     first + j, S, place + k * T, T, copy, 0)  # fmt: skip
+                                     first + j, sums, room_bytes, is_new, copy, 0, coming,
+                                     coming_bytes)  # fmt: skip
 
 
-def _spread_bias(bias: Any, S: Any, room: Any) -> None:
-    """Begin a block: every score begins with its bias."""
-    for tile in range(S.shape[0]):
-        of_tile = S[tile]
-        for k in range(S.shape[1]):
-            of_class = spread(bias[k])
-            for t in range(0, S.shape[2], LANES):
-                store(of_class, of_tile, k, t)
-
-
-def _leave_scores(room: Any, first: int, bias: Any, S: Any) -> None:
-    """A tile's scores are where the product has put them."""
+def _take_scores(room: Any, first: int, bias: Any, S: Any) -> None:
+    """S[k, t] = bias and sum of class k of the block's row first + t, for a tile of rows."""
+    sum_of_lanes_tile(room, first, bias, S)
 
 
 def _add_transpose_product(
@@ -259,9 +248,8 @@ def _flush(part: Any, total: Any, n_columns: int, is_first: bool) -> None:
 
 
 class Forward(NamedTuple):
-    """X W of a block: what begins it, what adds products, and what gives a tile's scores."""
+    """X W of a block: what adds products, and what gives a tile's scores."""
 
-    begin: Any
     product: Any
     take: Any
 
@@ -282,23 +270,21 @@ class Products:
         function = with_globals(function, self.name, **self.meanings)
         return separate(types.void(*arguments))(function)
 
-    def _forward(self, begin: Any, product: Any, take: Any) -> Forward:
-        scores = types.float64[:, :, ::1]
+    def _forward(self, product: Any, take: Any) -> Forward:
         return Forward(
-            self._made(begin, VECTOR, scores, self.matrix),
-            self._made(product, I, I, I, I, I, self.matrix, scores, types.boolean, self.matrix),
+            self._made(product, I, I, I, I, I, self.matrix, types.boolean, self.matrix),
             self._made(take, self.matrix, I, VECTOR, MATRIX),
         )
 
     @cached_property
     def with_few(self) -> Forward:
         """X W with few classes."""
-        return self._forward(_spread_bias, _product, _leave_scores)
+        return self._forward(_product, _take_scores)
 
     @cached_property
     def with_many(self) -> Forward:
         """X W with many classes."""
-        return self._forward(clear_sums, product_by_panels, take_scores)
+        return self._forward(product_by_panels, take_scores)
 
     @cached_property
     def add_transpose_product(self) -> Any:

@@ -25,7 +25,6 @@ from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
 
 _DOUBLE = ir.DoubleType()
 _BYTES = ir.IntType(8).as_pointer()
-_FOUR_DOUBLES = ir.VectorType(_DOUBLE, 4)
 _CONTRACT = ("contract",)
 I = types.intp  # noqa: E741
 
@@ -92,11 +91,19 @@ class Emitter:
         place = self.builder.bitcast(self.builder.gep(base, [j]), self.vector.as_pointer())
         self.builder.store(value, place).align = self.context.get_abi_sizeof(self.scalar)
 
-    def spread(self, scalar: Any) -> Any:
-        """The same scalar in every lane."""
-        nothing = ir.Constant(self.vector, ir.Undefined)
+    def add_to(self, base: Any, j: Any, total: Any, is_new: Any = None) -> None:
+        """Add a sum to the vector in memory from entry j on, which is nothing if `is_new`."""
+        old = self.load(base, j)
+        if is_new is not None:
+            old = self.builder.select(is_new, self.zeros, old)
+        self.store(self.builder.fadd(old, self.builder.load(total)), base, j)
+
+    def spread(self, scalar: Any, vector: Any = None) -> Any:
+        """The same scalar in every lane, of this kind of vector."""
+        kind = vector or self.vector
+        nothing = ir.Constant(kind, ir.Undefined)
         first = self.builder.insert_element(nothing, scalar, ir.Constant(INT32, 0))
-        pattern = ir.Constant(ir.VectorType(INT32, self.lanes), [0] * self.lanes)
+        pattern = ir.Constant(ir.VectorType(INT32, kind.count), [0] * kind.count)
         return self.builder.shuffle_vector(first, nothing, pattern)
 
     def widened(self, value: Any, kind: Any) -> Any:
@@ -174,72 +181,85 @@ def _by_size(builder: Any, size: Any, sizes: tuple[int, ...], emit: Callable[[in
             emit(one)
 
 
-def product_tile_of(read: Reader) -> Any:
-    """The tile of X W, for an X of which `read` gives vectors.
+def product_tile_of(read: Reader, stored: int = 0) -> Any:
+    """The tile of X W, for an X of which `read` gives vectors, of entries of `stored` bytes.
 
-    S.flat[place + c T + r] += Σ_j X[r, j] Wt[k + c, first + j] over 0 ≤ j < count, for c < size
-    classes and all rows r of a tile, of which those after `last` repeat it. `count` is a
-    multiple of a vector; S holds doubles. What is read may be left at `kept`, row by row.
+    Vectors of sums of X[r, j] Wt[k + c, first + j] over 0 ≤ j < count are added to what lies at
+    `sums`, a vector for each class and rows `sums_bytes` apart, or written there if `is_new`. For
+    c < size classes and all rows r of a tile, of which those after `last` repeat it; `count` is
+    a multiple of TILES.pair vectors. What is read may be left at `kept`, row by row. Meanwhile the
+    cache fetches as many bytes of as many rows from the address `soon` on, which need not exist.
     """
 
     @intrinsic  # type: ignore[untyped-decorator]
     def product_tile(typing: Any, size: Any, x: Any, row_bytes: Any, last: Any, count: Any,
-                     Wt: Any, k: Any, first: Any, S: Any, place: Any, T: Any, kept: Any,
-                     kept_bytes: Any) -> Any:  # fmt: skip
+                     Wt: Any, k: Any, first: Any, sums: Any, sums_bytes: Any, is_new: Any,
+                     kept: Any, kept_bytes: Any, soon: Any, soon_bytes: Any) -> Any:  # fmt: skip
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            size, x, row_bytes, last, count, _, k, first, _, place, T, kept, kept_bytes = arguments
+            (size, x, row_bytes, last, count, _, k, first, sums, sums_bytes, is_new, kept,
+             kept_bytes, soon, soon_bytes) = arguments  # fmt: skip
             e = Emitter(context, builder, signature, arguments, context.get_value_type(Wt.dtype))
+            n_bytes, rows = stored or context.get_abi_sizeof(e.scalar), range(TILES.rows)
             x_rows = []
-            for r in range(TILES.rows):
+            for r in rows:
                 inside = builder.icmp_signed("<", e.number(r), last)
                 row = e.at(x, builder.select(inside, e.number(r), last), row_bytes)
                 x_rows.append((row, e.at(kept, e.number(r), kept_bytes)))
-            scores = e.entry(8, *[e.number(0)] * S.ndim)
+            coming = [e.at(soon, e.number(r), soon_bytes) for r in rows]
 
             def emit_size(n_classes: int) -> None:
                 classes = [builder.add(k, e.number(c)) for c in range(n_classes)]
                 w_rows = [e.entry(5, row, first) for row in classes]
-                totals = [e.sums(n_classes) for _ in x_rows]
-                with e.loop(e.number(0), count, e.lanes) as j:
-                    vectors = [e.load(row, j) for row in w_rows]
-                    for of_row, (x_row, copy) in zip(totals, x_rows, strict=True):
-                        x_vector = read(e, x_row, j, copy)
-                        for total, w in zip(of_row, vectors, strict=True):
-                            e.add_product(total, x_vector, w)
-                for c in range(n_classes):
-                    parts = e.sums_of_lanes([builder.load(of_row[c]) for of_row in totals])
-                    entry = builder.gep(scores, [builder.add(place, builder.mul(T, e.number(c)))])
-                    entry = builder.bitcast(entry, _FOUR_DOUBLES.as_pointer())
-                    old = builder.load(entry)
-                    old.align = 8
-                    new = builder.fadd(old, e.widened(parts, _FOUR_DOUBLES))
-                    builder.store(new, entry).align = 8
+                totals = [e.sums(TILES.rows) for _ in w_rows]
+                with e.loop(e.number(0), count, TILES.pair * e.lanes) as j:
+                    places = [builder.add(j, e.number(i * e.lanes)) for i in range(TILES.pair)]
+                    x = [[read(e, row, i, copy) for i in places] for row, copy in x_rows]
+                    for row in coming:
+                        e.fetch(row, builder.mul(j, e.number(n_bytes)), LINE)
+                    for of_class, w_row in zip(totals, w_rows, strict=True):
+                        w = [e.load(w_row, i) for i in places]
+                        for i in range(TILES.pair):
+                            for total, x_vectors in zip(of_class, x, strict=True):
+                                e.add_product(total, x_vectors[i], w[i])
+                for r in rows:
+                    out = e.at(sums, e.number(r), sums_bytes)
+                    for row, of_class in zip(classes, totals, strict=True):
+                        e.add_to(out, builder.mul(row, e.number(e.lanes)), of_class[r], is_new)
 
             _by_size(builder, size, tuple(range(1, TILES.classes + 1)), emit_size)
             return context.get_dummy_value()
 
-        return types.void(I, I, I, I, I, Wt, I, I, S, I, I, I, I), emit
+        return types.void(I, I, I, I, I, Wt, I, I, I, I, types.boolean, I, I, I, I), emit
 
     return product_tile
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def fetch_ahead(typing: Any, x: Any, row_bytes: Any, n_lines: Any) -> Any:
-    """Ask for so many cache lines of each of a tile's rows, from the address x on.
+def sum_of_lanes_tile(typing: Any, sums: Any, first: Any, bias: Any, S: Any) -> Any:
+    """S[k, t] = bias[k] + the sum of the lanes of vector k of row first + t of `sums`.
 
-    They need not exist; what is asked for arrives while something else is computed.
+    S has a multiple of four columns.
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        x, row_bytes, n_lines = arguments
-        e = Emitter(context, builder, signature, arguments, ir.FloatType())
-        with e.loop(e.number(0), n_lines) as i:
-            line = builder.mul(i, e.number(LINE))
-            for r in range(TILES.rows):
-                e.fetch(e.at(x, e.number(r), row_bytes), line, LINE)
+        _, first, _, scores = arguments
+        e = Emitter(context, builder, signature, arguments, context.get_value_type(sums.dtype))
+        S_array = context.make_array(S)(context, builder, scores)
+        n_classes, n_rows = cgutils.unpack_tuple(builder, S_array.shape)
+        doubles = ir.VectorType(_DOUBLE, 4)
+        with e.loop(e.number(0), n_rows, 4) as t:
+            places = [builder.add(first, builder.add(t, e.number(r))) for r in range(4)]
+            rows = [e.entry(0, row, e.number(0)) for row in places]
+            with e.loop(e.number(0), n_classes) as k:
+                j = builder.mul(k, e.number(e.lanes))
+                parts = e.widened(e.sums_of_lanes([e.load(row, j) for row in rows]), doubles)
+                of_class = builder.load(e.entry(2, k))
+                total = builder.fadd(parts, e.spread(of_class, doubles))
+                place = builder.bitcast(e.entry(3, k, t), doubles.as_pointer())
+                builder.store(total, place).align = 8
         return context.get_dummy_value()
 
-    return types.void(I, I, I), emit
+    return types.void(sums, I, bias, S), emit
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -254,26 +274,32 @@ def transpose_tile(typing: Any, size: Any, x: Any, row_bytes: Any, ahead: Any, c
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         size, x, row_bytes, ahead, count, _, place, step, _, k, j = arguments
         e = Emitter(context, builder, signature, arguments, context.get_value_type(Gt.dtype))
-        starts = [e.number(v * e.lanes) for v in range(TILES.vectors)]
         # LLVM would unroll the loop over the rows, and spill sums that just fit.
         builder.function.attributes.add("optsize")
 
-        def emit_size(n_columns: int) -> None:
-            totals = [e.sums(TILES.vectors) for _ in range(n_columns)]
-            offsets = [builder.mul(step, e.number(c)) for c in range(n_columns)]
-            factors = [e.entry(5, builder.add(place, offset)) for offset in offsets]
+        def emit_vectors(factors: list[Any], starts: list[Any], fetches: bool) -> None:
+            totals = [e.sums(len(starts)) for _ in factors]
             with e.loop(e.number(0), count) as t:
                 row = e.at(x, t, row_bytes)
-                e.fetch(row, ahead, TILES.vectors * VECTOR_BYTES)
+                if fetches:
+                    e.fetch(row, ahead, TILES.vectors * VECTOR_BYTES)
                 spread = [e.spread(builder.load(builder.gep(f, [t]))) for f in factors]
                 for v, start in enumerate(starts):
                     vector = e.load(row, start)
                     for c, factor in enumerate(spread):
                         e.add_product(totals[c][v], vector, factor)
-            for c in range(n_columns):
+            for c, of_column in enumerate(totals):
                 out = e.entry(8, builder.add(k, e.number(c)), j)
-                for total, start in zip(totals[c], starts, strict=True):
-                    e.store(builder.fadd(e.load(out, start), builder.load(total)), out, start)
+                for total, start in zip(of_column, starts, strict=True):
+                    e.add_to(out, start, total)
+
+        def emit_size(n_columns: int) -> None:
+            offsets = [builder.mul(step, e.number(c)) for c in range(n_columns)]
+            factors = [e.entry(5, builder.add(place, offset)) for offset in offsets]
+            together = min(TILES.vectors, TILES.sums // n_columns)
+            for v in range(0, TILES.vectors, together):
+                own = range(v, min(v + together, TILES.vectors))
+                emit_vectors(factors, [e.number(i * e.lanes) for i in own], v == 0)
 
         _by_size(builder, size, tuple(range(1, TILES.columns + 1)), emit_size)
         return context.get_dummy_value()

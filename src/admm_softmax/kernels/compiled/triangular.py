@@ -16,7 +16,7 @@ from admm_softmax._arrays import Array
 from admm_softmax._parallel import ordered_map
 from admm_softmax.kernels.compiled.arrays import plain
 from admm_softmax.kernels.compiled.jit import ready, specialised
-from admm_softmax.kernels.compiled.thin import PRODUCTS, aligned, panel
+from admm_softmax.kernels.compiled.thin import PRODUCTS, aligned, panel, product_room
 from admm_softmax.kernels.compiled.tiles import address_of
 
 #: Rows in a panel: a multiple of the columns in a tile, whatever the vectors and the precision.
@@ -26,6 +26,7 @@ LEAST_COLUMNS, MOST_COLUMNS = 5, 64
 
 #: Stand for functions of one precision in the templates below; `specialised` puts them in.
 product: Any = None
+take_scores: Any = None
 pack_results: Any = None
 add_transpose_product: Any = None
 
@@ -42,10 +43,10 @@ def solve(L: Any, B: Array) -> Array:
         columns = slice(first, first + size)
         part = np.array(B[:, columns], dtype=np.float64, order="C")
         k = part.shape[1]
-        down(L, part, aligned(k, d, L.dtype), np.zeros((1, k, PANEL)))
-        room = np.zeros((k, PANEL)), np.zeros(k * PANEL, L.dtype)
+        sums, S = product_room(PANEL, k, L.dtype, False, False), np.zeros((k, PANEL))
+        down(L, part, aligned(k, d, L.dtype), sums, np.zeros(k), S)
         copied = np.zeros((PANEL, panel(L.itemsize)), L.dtype)
-        up(L, part, aligned(k, d, L.dtype), *room, copied)
+        up(L, part, aligned(k, d, L.dtype), S, np.zeros(k * PANEL, L.dtype), copied)
         W[:, columns] = part
 
     ordered_map(work, range(0, K, size), operations=float(d) * d * K)
@@ -56,26 +57,30 @@ def solve(L: Any, B: Array) -> Array:
 def _steps(dtype: Any) -> tuple[Any, Any]:
     """`_down` and `_up` for a triangle of one precision."""
     p = PRODUCTS[np.dtype(dtype)]
-    down = specialised(_down, p.name, product=p.with_few.product)
+    forward = p.with_few
+    down = specialised(_down, p.name, product=forward.product, take_scores=forward.take)
     up = specialised(
         _up, p.name, pack_results=p.pack_results, add_transpose_product=p.add_transpose_product
     )
     return ready(down), ready(up)
 
 
-def _down(L: Any, B: Any, Yt: Any, S: Any) -> None:
-    """B ← L⁻¹ B; `Yt` is zero and will hold the result in L's precision, as `product` wants."""
+def _down(L: Any, B: Any, Yt: Any, sums: Any, nothing: Any, S: Any) -> None:
+    """B ← L⁻¹ B; `Yt` is zero and will hold the result in L's precision, as `product` wants.
+
+    S and `nothing` are zero at first; the former holds what the columns before take away.
+    """
     d, K = B.shape
     for i in range(0, d, PANEL):
         size = min(PANEL, d - i)
-        S[:] = 0.0
         if i:
             here = address_of(L) + i * L.strides[0]
-            product(here, L.strides[0], size, 0, i, Yt, S, False, Yt)  # floats need no room
+            product(here, L.strides[0], size, 0, i, Yt, False, sums)
+            take_scores(sums, 0, nothing, S)
         for t in range(size):
             row, left = B[i + t], L[i + t]
             for k in range(K):
-                row[k] -= S[0, k, t]
+                row[k] -= S[k, t]
             for u in range(t):
                 for k in range(K):
                     row[k] -= left[i + u] * B[i + u, k]
