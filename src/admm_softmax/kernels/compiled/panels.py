@@ -124,7 +124,7 @@ def product_by_panels(
     """
     K, size, lanes = Wt.shape[0], Wt.itemsize, VECTOR_BYTES // Wt.itemsize
     stored, width = HALF_BYTES if widens else size, TILES.vectors * lanes
-    n_groups, step = groups(K, TILES.columns), Wt.shape[1]
+    n_groups, step = groups(K, TILES.of_many), Wt.shape[1]
     padded = groups(n_columns, lanes) * lanes
     factors, sums = pointed_at(Wt, address_of(Wt), K * step), room[TURNED:]
     if first == 0:

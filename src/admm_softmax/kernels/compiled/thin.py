@@ -39,6 +39,7 @@ from admm_softmax.kernels.compiled.tiles import (
     transpose_tile,
 )
 from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR
+from admm_softmax.kernels.thresholds import MANY_CLASSES
 
 #: Bytes of a row of X that are worked on at a time: a chunk of ten classes of W and of a few rows
 #: stays in the first-level cache, 32 KB without AVX-512 and 48 KB with it. On Zen 3, one core,
@@ -183,7 +184,8 @@ def _add_transpose_product(
     halves are widened.
     """
     K, width, place = Gt.shape[0], room.shape[1], len(R) // Gt.shape[0]
-    n_groups, panel_bytes = groups(K, TILES.columns), width * Gt.itemsize
+    n_groups = groups(K, TILES.columns if K < MANY_CLASSES else TILES.of_many)
+    panel_bytes = width * Gt.itemsize
     stored = HALF_BYTES if widens else Gt.itemsize
     # Rows that are 1,024 bytes or a multiple apart share few sets of the cache; and with many
     # columns of R a panel is read often enough to repay a copy that lies together.

@@ -296,7 +296,8 @@ def transpose_tile(typing: Any, size: Any, x: Any, row_bytes: Any, ahead: Any, c
         def emit_size(n_columns: int) -> None:
             offsets = [builder.mul(step, e.number(c)) for c in range(n_columns)]
             factors = [e.entry(5, builder.add(place, offset)) for offset in offsets]
-            together = min(TILES.vectors, TILES.sums // n_columns)
+            n_parts = -(-TILES.vectors * n_columns // TILES.sums)
+            together = -(-TILES.vectors // n_parts)
             for v in range(0, TILES.vectors, together):
                 own = range(v, min(v + together, TILES.vectors))
                 emit_vectors(factors, [e.number(i * e.lanes) for i in own], v == 0)
