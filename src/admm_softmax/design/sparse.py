@@ -130,7 +130,7 @@ class SparseDesign(RowBlockDesign):
     def _worker(self, requests: list[Request], W: Array, n_groups: int, compiled: bool) -> Worker:
         """The compiled worker, where compiled code is to be used."""
         if compiled and requests[0].kernel.twin is not None:
-            return CsrWorker(self, W, program_of(requests))
+            return CsrWorker(self, W, program_of(requests), n_groups)
         return super()._worker(requests, W, n_groups, compiled)
 
     def gram(self, weights: Rows, dtype: Any = np.float64) -> Any:
@@ -163,7 +163,9 @@ class SparseDesign(RowBlockDesign):
 class CsrWorker(Worker):
     """Scores and row kernel over CSR rows, then the product over CSC columns."""
 
-    def __init__(self, design: SparseDesign, W: Array, program: Program) -> None:
+    def __init__(
+        self, design: SparseDesign, W: Array, program: Program, n_groups: int
+    ) -> None:
         # Loads Numba: not before a problem is large enough.
         from admm_softmax.kernels.compiled import arrays, folds, gather  # noqa: PLC0415
 
@@ -182,22 +184,24 @@ class CsrWorker(Worker):
         self.key = (W.shape[1], program.n_results)
         kept = design.buffers.pop(self.key, None) or (
             np.zeros((d, gather.padded(W.shape[1])), design.dtype),
-            np.zeros((design.n_rows, gather.padded(program.n_results))),
+            np.zeros((design.n_rows, gather.padded(program.n_results)), design.dtype),
         )
         self.W: Any = kept[0]
         self.R: Any = kept[1]
         self.W[:, : W.shape[1]] = W[:d]
+        #: The sum of the rows of R in each group.
+        self.totals = np.zeros((n_groups, program.n_results))
 
     def run(self, numbered: tuple[int, slice]) -> Array:
         """One call of the compiled loop."""
-        _, group = numbered
+        index, group = numbered
         program = self.program
         sums, room = program.sums(), program.room()
         scores = np.zeros((program.tile_rows, self.W.shape[1]))
         self.fold(
             program.twin, *self.arrays, group.start, group.stop, (*room, scores), self.W, self.bias,
             program.settings, program.codes, program.soft, program.weights, program.which,
-            self.state, self.outputs, self.R, sums,
+            self.state, self.outputs, self.R, self.totals[index], sums,
         )  # fmt: skip
         return sums
 
@@ -224,7 +228,7 @@ class CsrWorker(Worker):
             cuts = list(pairwise(design.column_cuts))
             ordered_map(work, cuts, operations=design._operations(self.W))
             if design.intercept:
-                out[-1] = R[:, :n_results].sum(axis=0)
+                out[-1] = self.totals.sum(axis=0)
         design.buffers[self.key] = self.W, self.R
         return out
 

@@ -6,11 +6,21 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import from_dtype, types
+from numba.extending import intrinsic
 
 from admm_softmax.kernels.compiled.jit import ready, separate, specialised
 from admm_softmax.kernels.compiled.lanes import LANES
-from admm_softmax.kernels.compiled.tiles import GATHERED, gather_tile
+from admm_softmax.kernels.compiled.tiles import Emitter, I
+
+#: Vectors of columns that are summed in one sweep over the entries of a row: as many sums as 16
+#: registers hold beside the factor and a widened vector. Each sweep reads entries and places anew.
+GATHERED = 8
+#: So many entries before its turn the cache is asked for a row of the dense matrix, which lies
+#: anywhere. With 20 columns in float32 and 91 entries per row, one thread of an EPYC (Zen 3) takes
+#: 5.2 ns per entry of X W without, 3.4 ns with 12 ahead; for Xᵀ R 3.8 and 2.5 ns.
+AHEAD = 12
 
 #: Stand for functions of one precision in the templates below; `specialised` puts them in.
 multiply: Any = None
@@ -43,9 +53,54 @@ def multiply_rows(dtype: Any, index: Any, of_matrix: Any) -> Any:
 @cache
 def columns_pass(dtype: Any, index: Any) -> Any:
     """The product with the transpose, for X stored by columns: see `_add_columns`."""
-    multiply = multiply_rows(np.dtype(dtype), np.dtype(index), np.dtype(np.float64))
+    multiply = multiply_rows(np.dtype(dtype), np.dtype(index), np.dtype(dtype))
     name = f"{np.dtype(dtype)}.{np.dtype(index)}"
     return ready(specialised(_add_columns, name, multiply=multiply))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def gather_tile(typing: Any, size: Any, data: Any, indices: Any, start: Any, stop: Any, M: Any,
+                k: Any, out: Any, i: Any) -> Any:  # fmt: skip
+    """Tile of a sparse row times a dense M: out[i, k + ·] = Σ_e data[e] M[indices[e], k + ·].
+
+    Over the entries start ≤ e < stop, for `size` vectors of columns from k. M's rows are
+    whole vectors; sums are in double, in registers until the row ends.
+    """
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        size, _, _, start, stop, _, k, _, i = arguments
+        e = Emitter(context, builder, signature, arguments, ir.DoubleType())
+        stored = context.get_value_type(M.dtype)
+        places_array = context.make_array(indices)(context, builder, arguments[2])
+        last = builder.sub(builder.extract_value(places_array.shape, 0), e.number(1))
+
+        def row_of(entry: Any) -> Any:
+            row = builder.load(e.entry(2, entry))
+            return e.entry(5, row if row.type == e.index else builder.sext(row, e.index), k)
+
+        def emit_size(n_vectors: int) -> None:
+            places = [e.number(v * e.lanes) for v in range(n_vectors)]
+            totals = e.sums(n_vectors)
+            n_bytes = n_vectors * e.lanes * context.get_abi_sizeof(stored)
+            with e.loop(start, stop) as entry:
+                # Beyond this row there are the next ones, and beyond the last entry nothing.
+                later = builder.add(entry, e.number(AHEAD))
+                later = builder.select(builder.icmp_signed("<", later, last), later, last)
+                e.fetch(row_of(later), e.number(0), n_bytes)
+                factor = e.spread(e.widened(builder.load(e.entry(1, entry)), e.scalar))
+                base = row_of(entry)
+                for place, total in zip(places, totals, strict=True):
+                    e.add_product(total, factor, e.widened(e.load(base, place, stored), e.vector))
+            base = e.entry(7, i, k)
+            for place, total in zip(places, totals, strict=True):
+                e.store(builder.load(total), base, place)
+
+        for one in range(1, GATHERED + 1):
+            with builder.if_then(builder.icmp_signed("==", size, e.number(one))):
+                emit_size(one)
+        return context.get_dummy_value()
+
+    return types.void(I, data, indices, I, I, M, I, out, I), emit
 
 
 def _multiply(
@@ -55,14 +110,9 @@ def _multiply(
     n_vectors = M.shape[1] // LANES
     for t in range(count):
         start, stop = pointers[first + t], pointers[first + t + 1]
-        v = 0
-        while v < n_vectors:
-            size = GATHERED[0]
-            for larger in GATHERED[1:]:
-                if larger <= n_vectors - v:
-                    size = larger
+        for v in range(0, n_vectors, GATHERED):
+            size = min(GATHERED, n_vectors - v)
             gather_tile(size, data, indices, start, stop, M, v * LANES, out, t)
-            v += size
 
 
 def _add_columns(
