@@ -9,6 +9,7 @@ import pytest
 from admm_softmax import HessianLBFGS, Problem, run
 from admm_softmax.solvers.lbfgs import Pair
 from admm_softmax.solvers.line_search import search
+from admm_softmax.solvers.vectors import Vectors
 from tests.problems import assert_close
 
 EXACT = {"cg_max_iter": 500, "cg_tol": 1e-11}
@@ -25,7 +26,8 @@ def problem():
 def pairs_through(problem, points):
     """Steps and changes of the gradient, the oldest first."""
     linearised = [problem.at(W) for W in points]
-    return [Pair.between(old, new) for old, new in pairwise(linearised)]
+    vectors = Vectors(problem.shape, np.float64)
+    return [Pair.between(old, new, vectors) for old, new in pairwise(linearised)]
 
 
 def dense_inverse(problem, W, pairs):

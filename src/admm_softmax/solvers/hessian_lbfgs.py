@@ -23,6 +23,7 @@ from admm_softmax.solvers.line_search import search
 from admm_softmax.solvers.newton_cg import conjugate_gradients
 from admm_softmax.solvers.preconditioner import Plain
 from admm_softmax.solvers.state import State
+from admm_softmax.solvers.vectors import Vectors
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class HessianLBFGS(Chainable):
         """Yield the start, then one iterate per line search."""
         require_smooth(self, problem)
         rounding = problem.design.rounding
-        memory = Memory(self.memory, rounding)
+        memory = Memory(self.memory, rounding, Vectors(problem.shape, np.float64))
         start = problem.linearise(start_at(problem, W0 if state is None else state["W"]))
         if state is None:
             yield measured_at(start, state=memory.state(start), step=0.0, cg_steps=0.0)
@@ -93,4 +94,5 @@ class HessianLBFGS(Chainable):
             residuals.extend(solution.residuals)
             return solution.direction
 
-        return -two_loop(point.gradient, pairs, inner), tuple(residuals)
+        direction = two_loop(point.gradient, pairs, inner, np.empty(point.gradient.shape))
+        return np.negative(direction, out=direction), tuple(residuals)
