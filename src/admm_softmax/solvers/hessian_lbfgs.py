@@ -95,4 +95,4 @@ class HessianLBFGS(Chainable):
             return solution.direction
 
         direction = two_loop(point.gradient, pairs, inner, np.empty(point.gradient.shape))
-        return np.negative(direction, out=direction), tuple(residuals)
+        return direction, tuple(residuals)

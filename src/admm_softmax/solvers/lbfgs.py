@@ -121,9 +121,7 @@ class LBFGS(Chainable):
         def step(point: Point, pairs: deque[Pair]) -> Step[Point]:
             if point is not start:
                 base.refresh(follow(point.curvature))
-            inner = partial(_scaled, base, pairs, vectors)
-            direction = two_loop(point.gradient, pairs, inner, vectors.take())
-            np.negative(direction, out=direction)
+            direction = _direction(point, pairs, base, vectors)
             length = first if point is start else 1.0
             found = search(
                 problem.slope_at,
@@ -300,18 +298,22 @@ def vector_dtype(problem: Problem) -> Any:
 
 
 def two_loop(
-    gradient: Array, pairs: deque[Pair], inner: Callable[[Array], Array], out: Array
+    gradient: Array,
+    pairs: deque[Pair],
+    inner: Callable[[Array], Array],
+    out: Array,
+    scale: float = 1.0,
 ) -> Array:
-    """B⁻¹∇F by the two-loop recursion around `inner`, the inverse that the pairs correct.
+    """−B⁻¹∇F by the two-loop recursion; the pairs correct the inverse `scale` · `inner`.
 
-    The result is `out`; `inner` may write its own to what it is given.
+    The result is `out`; `inner` may write its own to what it is given. The recursion is linear, so
+    that the sign and the scale can go to the gradient first, and cost nothing.
     """
-    q = out
-    q[...] = gradient
+    q = np.multiply(gradient, -scale, out=out, casting="same_kind")
     multipliers = []
     for pair in reversed(pairs):
         multiplier = pair.inverse * float(np.vdot(pair.s, q))
-        multipliers.append(multiplier)
+        multipliers.append(multiplier / scale)
         add_multiple(q, -multiplier, pair.y)
     r = inner(q)
     if r is not q:
@@ -321,18 +323,26 @@ def two_loop(
     return q
 
 
-def _scaled(base: Preconditioner, pairs: deque[Pair], vectors: Vectors, q: Array) -> Array:
-    """γ P⁻¹q, with γ = sᵀy / yᵀP⁻¹y of the last pair; written to q where P is diagonal."""
-    if not pairs:
-        return base.apply(q, out=q) if base.is_diagonal else base.apply(q)
-    last, K = pairs[-1], q.shape[1]
-    if base.is_diagonal:
+def _direction(point: Point, pairs: deque[Pair], base: Preconditioner, vectors: Vectors) -> Array:
+    """−B⁻¹∇F around γ P⁻¹, with γ = sᵀy / yᵀP⁻¹y of the last pair; an array that was taken."""
+    out = vectors.take()
+    if not base.is_diagonal:
+        return two_loop(point.gradient, pairs, partial(_scaled, base, pairs), out)
+    scale = 1.0
+    if pairs:
+        last = pairs[-1]
         Py = base.apply(last.y, out=vectors.take())
-        gamma = 1.0 / (last.inverse * float(np.vdot(last.y, Py)))
+        scale = 1.0 / (last.inverse * float(np.vdot(last.y, Py)))
         vectors.give(Py)
-        r = base.apply(q, out=q)
-    else:
-        both = base.apply(np.concatenate([q, last.y], axis=1))
-        gamma = 1.0 / (last.inverse * float(np.vdot(last.y, both[:, K:])))
-        r = np.array(both[:, :K], order="C")
-    return np.multiply(r, gamma, out=r)
+    return two_loop(point.gradient, pairs, lambda q: base.apply(q, out=q), out, scale)
+
+
+def _scaled(base: Preconditioner, pairs: deque[Pair], q: Array) -> Array:
+    """γ P⁻¹q, both products with P⁻¹ at once."""
+    if not pairs:
+        return base.apply(q)
+    last, K = pairs[-1], q.shape[1]
+    both = base.apply(np.concatenate([q, last.y], axis=1))
+    r = np.array(both[:, :K], order="C")
+    r /= last.inverse * float(np.vdot(last.y, both[:, K:]))
+    return r

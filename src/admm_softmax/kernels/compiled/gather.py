@@ -59,29 +59,33 @@ def columns_pass(dtype: Any, index: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def gather_tile(typing: Any, size: Any, data: Any, indices: Any, start: Any, stop: Any, M: Any,
-                k: Any, out: Any, i: Any) -> Any:  # fmt: skip
-    """Tile of a sparse row times a dense M: out[i, k + ·] = Σ_e data[e] M[indices[e], k + ·].
+def gather_tile(typing: Any, size: Any, data: Any, indices: Any, pointers: Any, first: Any,
+                count: Any, M: Any, k: Any, out: Any) -> Any:  # fmt: skip
+    """Sparse rows times a dense M: out[t, k + ·] = Σ_e data[e] M[indices[e], k + ·].
 
-    Over the entries start ≤ e < stop, for `size` vectors of columns from k. M's rows are
-    whole vectors; sums are in double, in registers until the row ends.
+    Over the entries e of row first + t, for 0 ≤ t < count and `size` vectors of columns from k. M's
+    rows are whole vectors; sums are in double, in registers until a row ends.
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        size, _, _, start, stop, _, k, _, i = arguments
+        size, _, places, _, first, count, _, k, _ = arguments
         e = Emitter(context, builder, signature, arguments, ir.DoubleType())
         stored = context.get_value_type(M.dtype)
-        places_array = context.make_array(indices)(context, builder, arguments[2])
-        last = builder.sub(builder.extract_value(places_array.shape, 0), e.number(1))
+        shape = context.make_array(indices)(context, builder, places).shape
+        last = builder.sub(builder.extract_value(shape, 0), e.number(1))
 
         def row_of(entry: Any) -> Any:
             row = builder.load(e.entry(2, entry))
-            return e.entry(5, row if row.type == e.index else builder.sext(row, e.index), k)
+            return e.entry(6, row if row.type == e.index else builder.sext(row, e.index), k)
 
-        def emit_size(n_vectors: int) -> None:
-            places = [e.number(v * e.lanes) for v in range(n_vectors)]
-            totals = e.sums(n_vectors)
-            n_bytes = n_vectors * e.lanes * context.get_abi_sizeof(stored)
+        def emit_row(t: Any, columns: list[Any]) -> None:
+            row = builder.add(first, t)
+            start = builder.load(e.entry(3, row))
+            stop = builder.load(e.entry(3, builder.add(row, e.number(1))))
+            totals = e.sums(len(columns))
+            for total in totals:
+                builder.store(e.zeros, total)
+            n_bytes = len(columns) * e.lanes * context.get_abi_sizeof(stored)
             with e.loop(start, stop) as entry:
                 # Beyond this row there are the next ones, and beyond the last entry nothing.
                 later = builder.add(entry, e.number(AHEAD))
@@ -89,18 +93,20 @@ def gather_tile(typing: Any, size: Any, data: Any, indices: Any, start: Any, sto
                 e.fetch(row_of(later), e.number(0), n_bytes)
                 factor = e.spread(e.widened(builder.load(e.entry(1, entry)), e.scalar))
                 base = row_of(entry)
-                for place, total in zip(places, totals, strict=True):
-                    e.add_product(total, factor, e.widened(e.load(base, place, stored), e.vector))
-            base = e.entry(7, i, k)
-            for place, total in zip(places, totals, strict=True):
-                e.store(builder.load(total), base, place)
+                for column, total in zip(columns, totals, strict=True):
+                    e.add_product(total, factor, e.widened(e.load(base, column, stored), e.vector))
+            base = e.entry(8, t, k)
+            for column, total in zip(columns, totals, strict=True):
+                e.store(builder.load(total), base, column)
 
-        for one in range(1, GATHERED + 1):
-            with builder.if_then(builder.icmp_signed("==", size, e.number(one))):
-                emit_size(one)
+        for n_vectors in range(1, GATHERED + 1):
+            with builder.if_then(builder.icmp_signed("==", size, e.number(n_vectors))):
+                columns = [e.number(v * e.lanes) for v in range(n_vectors)]
+                with e.loop(e.number(0), count) as t:
+                    emit_row(t, columns)
         return context.get_dummy_value()
 
-    return types.void(I, data, indices, I, I, M, I, out, I), emit
+    return types.void(I, data, indices, pointers, I, I, M, I, out), emit
 
 
 def _multiply(
@@ -108,11 +114,9 @@ def _multiply(
 ) -> None:
     """out[t] = row first + t of a CSR matrix, times M; both padded to whole vectors."""
     n_vectors = M.shape[1] // LANES
-    for t in range(count):
-        start, stop = pointers[first + t], pointers[first + t + 1]
-        for v in range(0, n_vectors, GATHERED):
-            size = min(GATHERED, n_vectors - v)
-            gather_tile(size, data, indices, start, stop, M, v * LANES, out, t)
+    for v in range(0, n_vectors, GATHERED):
+        size = min(GATHERED, n_vectors - v)
+        gather_tile(size, data, indices, pointers, first, count, M, v * LANES, out)
 
 
 def _add_columns(
