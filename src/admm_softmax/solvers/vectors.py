@@ -10,8 +10,11 @@ from admm_softmax._arrays import Array
 
 #: A large page of the operating system, and a line of the cache, in bytes.
 LARGE_PAGE, CACHE_LINE = 2 << 20, 64
-#: The most bytes that are asked for at once; what is not written to takes no memory.
-BLOCK_OF_VECTORS = 32 << 20
+#: NumPy asks for large pages for arrays of so many bytes.
+LARGE_ARRAY = 4 << 20
+#: The most bytes of a block; what is not written to takes no memory. With 32 MB and more the C
+#: library would return a block to the operating system, and the next fit would begin anew.
+BLOCK_OF_VECTORS = 24 << 20
 
 
 class Vectors:
@@ -20,8 +23,8 @@ class Vectors:
     New memory comes in pages of 4 kB, each filled with zeros when it is first written to: on a
     virtual machine (EPYC, Zen 3) 1.5 ms for 30,001 × 20 in float32, ten times what it takes to
     write so much again. So arrays that a descent no longer needs are given back and taken
-    again; and many are cut from one block of memory, since NumPy asks for large pages from 4 MB
-    on, which take 0.35 ms for as much.
+    again; and those that are too small for NumPy to ask for large pages, which take 0.35 ms for
+    as much, are cut from a block of memory that is not.
 
     expected : how many will be in use at once, about
 
@@ -36,7 +39,8 @@ class Vectors:
         self.shape, self.dtype = shape, np.dtype(dtype)
         self._size = int(np.prod(shape)) * self.dtype.itemsize
         self._step = -(-self._size // CACHE_LINE) * CACHE_LINE
-        self._per_block = max(1, min(expected, BLOCK_OF_VECTORS // max(1, self._step)))
+        fitting = 1 if self._size >= LARGE_ARRAY else BLOCK_OF_VECTORS // max(1, self._step)
+        self._per_block = max(1, min(expected, fitting))
         self._free: list[Array] = []
 
     def take(self) -> Array:
