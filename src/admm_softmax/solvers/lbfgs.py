@@ -30,6 +30,7 @@ from admm_softmax.solvers.preconditioner import (
     Factory,
     Name,
     Preconditioner,
+    applied_into,
     check_preconditioner,
     curvature_of,
     gram_strategy,
@@ -331,10 +332,10 @@ def _direction(point: Point, pairs: deque[Pair], base: Preconditioner, vectors: 
     scale = 1.0
     if pairs:
         last = pairs[-1]
-        Py = base.apply(last.y, out=vectors.take())
+        Py = applied_into(base, last.y, vectors.take())
         scale = 1.0 / (last.inverse * float(np.vdot(last.y, Py)))
         vectors.give(Py)
-    return two_loop(point.gradient, pairs, lambda q: base.apply(q, out=q), out, scale)
+    return two_loop(point.gradient, pairs, lambda q: applied_into(base, q, q), out, scale)
 
 
 def _scaled(base: Preconditioner, pairs: deque[Pair], q: Array) -> Array:
