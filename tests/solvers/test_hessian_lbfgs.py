@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from admm_softmax import HessianLBFGS, Problem, run
+from admm_softmax._vectors import Vectors
 from admm_softmax.solvers.lbfgs import Pair
 from admm_softmax.solvers.line_search import search
-from admm_softmax.solvers.vectors import Vectors
 from tests.problems import assert_close
 
 EXACT = {"cg_max_iter": 500, "cg_tol": 1e-11}

@@ -10,6 +10,7 @@ import numpy as np
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count
+from admm_softmax._vectors import Vectors
 from admm_softmax.problem import Linearisation, Problem
 from admm_softmax.solvers.base import (
     Chainable,
@@ -23,7 +24,6 @@ from admm_softmax.solvers.line_search import search
 from admm_softmax.solvers.newton_cg import conjugate_gradients
 from admm_softmax.solvers.preconditioner import Plain
 from admm_softmax.solvers.state import State
-from admm_softmax.solvers.vectors import Vectors
 
 
 @dataclass(frozen=True)

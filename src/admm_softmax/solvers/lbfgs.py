@@ -12,6 +12,7 @@ import numpy as np
 
 from admm_softmax._arrays import Array, add_multiple
 from admm_softmax._checks import check_count
+from admm_softmax._vectors import Vectors
 from admm_softmax.problem import Point, Problem
 from admm_softmax.solvers.base import (
     Chainable,
@@ -38,7 +39,6 @@ from admm_softmax.solvers.preconditioner import (
     resume_preconditioner,
 )
 from admm_softmax.solvers.state import State
-from admm_softmax.solvers.vectors import Vectors
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from admm_softmax import LBFGS, Problem
-from admm_softmax.solvers import vectors
-from admm_softmax.solvers.vectors import Vectors
+from admm_softmax import LBFGS, Problem, _vectors
+from admm_softmax._vectors import Vectors
 from tests.problems import make
 
 
@@ -30,7 +29,7 @@ def test_vectors_of_a_block_begin_at_lines_of_the_cache_and_do_not_overlap(shape
 
 
 def test_only_small_vectors_share_a_block(monkeypatch):
-    monkeypatch.setattr(vectors, "LARGE_ARRAY", 800)
+    monkeypatch.setattr(_vectors, "LARGE_ARRAY", 800)
     small, large = (Vectors((size, 1), np.float64, expected=3).take() for size in (99, 100))
     assert small.base.nbytes > 3 * small.nbytes
     assert large.base is None
