@@ -202,7 +202,8 @@ class Problem:
         """
         self._check(W)
         fold = self.design.fold(W, rows.gradient, (self.labels, self.weights))
-        gradient, sums = fold.product, fold.sums
+        # Fits that share a pass have columns of one product; what an engine sends is read-only.
+        gradient, sums = np.require(fold.product, requirements=["C", "W"]), fold.sums
         value = self.penalty.quadratic.add_gradient(W, gradient)
         return Point(
             W=W,
