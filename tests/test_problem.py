@@ -80,6 +80,17 @@ def test_a_point_has_the_gradient_of_the_loss_too(variant):
         assert point.optimality is point.gradient  # Tikhonov's term is smooth
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_point_may_have_the_gradient_of_the_loss_written_over(variant):
+    problem, _ = build(variant)
+    W = np.random.default_rng(3).standard_normal(problem.shape)
+    found, expected = problem.slope_at(W), problem.at(W)
+    assert_close(found.gradient, expected.gradient, 1e-12)
+    assert found.loss_gradient is found.gradient is found.optimality
+    for name in ("objective", "loss", "accuracy", "curvature", "residual"):
+        assert_close(getattr(found, name), getattr(expected, name), 1e-12)
+
+
 def test_integer_weights_equal_repeated_rows():
     X, labels = make(60, 5, 3)
     s = np.random.default_rng(0).integers(0, 4, 60)

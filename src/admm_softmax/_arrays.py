@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import blas
 
 #: What solvers compute in: float64, whatever the data are stored in. L-BFGS alone computes in
 #: float32 where X is sparse and float32 itself (`vector_dtype` in solvers/lbfgs.py).
@@ -42,3 +43,21 @@ def _inner_of_singles(a: Any, b: Any, size: int = 4096) -> float:
     whole = len(a) - len(a) % size
     parts = np.matmul(a[:whole].reshape(-1, 1, size), b[:whole].reshape(-1, size, 1))
     return float(parts.sum(dtype=np.float64)) + float(a[whole:] @ b[whole:])
+
+
+def add_multiple(total: Array, factor: float, term: Array) -> None:
+    """Add factor · term to an array in place, without the temporary that NumPy would make.
+
+    Both have one shape and one precision.
+
+    >>> total = np.ones((2, 2))
+    >>> add_multiple(total, 2.0, np.eye(2))
+    >>> total
+    array([[3., 1.],
+           [1., 3.]])
+    """
+    if not (total.flags.c_contiguous and term.flags.c_contiguous):
+        total += total.dtype.type(factor) * term
+        return
+    axpy = blas.daxpy if total.dtype == np.float64 else blas.saxpy
+    axpy(term.reshape(-1), total.reshape(-1), a=factor)

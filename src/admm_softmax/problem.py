@@ -41,7 +41,7 @@ class Point:
     objective: float
     loss: float
     accuracy: float
-    #: The gradient of the loss alone.
+    #: The gradient of the loss alone; that of F, the same array, where `slope_at` wrote over it.
     loss_gradient: Array
     #: The gradient of loss and smooth part of the penalty; ∇F where the penalty is smooth.
     gradient: Array
@@ -193,6 +193,28 @@ class Problem:
         """F(W) and its gradient, Σᵢ wᵢ xᵢᵀ(pᵢ − cᵢ) and the penalty's. One read."""
         self._check(W)
         return self.point(W, self.design.fold(W, rows.gradient, (self.labels, self.weights)))
+
+    def slope_at(self, W: Array) -> Point:
+        """As `at`, for a smooth penalty, without keeping the gradient of the loss. One read.
+
+        The gradient of F is written over it: another array for it costs more than the sum, where
+        W is large and X is sparse.
+        """
+        self._check(W)
+        fold = self.design.fold(W, rows.gradient, (self.labels, self.weights))
+        # Fits that share a pass have columns of one product; what an engine sends is read-only.
+        gradient, sums = np.require(fold.product, requirements=["C", "W"]), fold.sums
+        value = self.penalty.quadratic.add_gradient(W, gradient)
+        return Point(
+            W=W,
+            objective=sums.loss + value,
+            loss=sums.loss,
+            accuracy=sums.accuracy,
+            loss_gradient=gradient,
+            gradient=gradient,
+            optimality=gradient,
+            curvature=sums.curvature,
+        )
 
     def point(self, W: Array, fold: Fold) -> Point:
         """F and its gradient at W from a pass there, which no penalty has a part in. No read."""

@@ -113,9 +113,11 @@ def turn_panel_of(half=None):
     return turn_panel
 
 
-def gather_tile(size, data, indices, start, stop, M, k, out, i):
+def gather_tile(size, data, indices, pointers, first, count, M, k, out):
     columns = slice(k, k + size * gather.LANES)
-    out[i, columns] = data[start:stop].astype(float) @ M[indices[start:stop], columns]
+    for t in range(count):
+        entries = slice(pointers[first + t], pointers[first + t + 1])
+        out[t, columns] = data[entries].astype(float) @ M[indices[entries], columns].astype(float)
 
 
 def call_twin(address, *arguments):
@@ -145,7 +147,7 @@ STAND_INS = {
     tiles.transpose_tile: transpose_tile,
     panels.copy_panel: copy_panel_of(),
     panels.turn_panel: turn_panel_of(),
-    tiles.gather_tile: gather_tile,
+    gather.gather_tile: gather_tile,
     folds.call_twin: call_twin,
     **{tile: product_tile_of(half) for half, tile in halves.FIRST_TILES.items()},
     **{panel: copy_panel_of(half) for half, panel in halves.PANELS.items()},

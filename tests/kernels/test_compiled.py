@@ -338,3 +338,24 @@ def test_threads_that_compile_at_once_do_not_wait_for_each_other(monkeypatch):
     other.join(60)
     assert not first.is_alive()
     assert not other.is_alive()
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("K", [3, 4, 20])
+@pytest.mark.parametrize("factor", [0.0, 1.0])
+def test_sparse_passes_take_w_of_any_kind(factor, K, intercept, monkeypatch):
+    """Zero, for which X W is not computed; C-ordered, which is not copied; and of other orders."""
+    X = sp.random_array((50, 90), density=0.1, rng=0, dtype=np.float32, format="csr")
+    design = as_design(X, intercept=intercept)
+    W = np.random.default_rng(0).standard_normal((design.n_features, K)).astype(np.float32)
+    W[:90] *= factor
+    given = placed(design, inputs(rows.gradient, 50, K))
+    expected = design.fold(W, rows.gradient, given)
+    monkeypatch.setattr(thresholds, "COMPILED_FROM_PRODUCTS", 0)
+    read_only = W.copy()
+    read_only.flags.writeable = False
+    for each in (W, np.asfortranarray(W), W.astype(np.float64), read_only):
+        before = each.copy()
+        got = design.fold(each, rows.gradient, given)
+        assert_same_fold(got, expected, 1e-5, "gradient")
+        np.testing.assert_array_equal(each, before)

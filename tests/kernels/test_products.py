@@ -48,7 +48,7 @@ def test_what_is_added_up_begins_where_cache_lines_do():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
-@pytest.mark.parametrize("K", [1, 8, 13, 20, 50])
+@pytest.mark.parametrize("K", [1, 8, 12, 13, 20, 24, 28, 32, 50, 70])
 def test_sparse_rows_times_a_thin_matrix(K, index, dtype):
     rng = np.random.default_rng(K)
     X = sp.random_array((30, 90), density=0.1, rng=rng, dtype=dtype, format="csr")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from admm_softmax import HessianLBFGS, Problem, run
+from admm_softmax._vectors import Vectors
 from admm_softmax.solvers.lbfgs import Pair
 from admm_softmax.solvers.line_search import search
 from tests.problems import assert_close
@@ -25,7 +26,8 @@ def problem():
 def pairs_through(problem, points):
     """Steps and changes of the gradient, the oldest first."""
     linearised = [problem.at(W) for W in points]
-    return [Pair.between(old, new) for old, new in pairwise(linearised)]
+    vectors = Vectors(problem.shape, np.float64)
+    return [Pair.between(old, new, vectors) for old, new in pairwise(linearised)]
 
 
 def dense_inverse(problem, W, pairs):

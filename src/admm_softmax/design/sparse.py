@@ -130,7 +130,7 @@ class SparseDesign(RowBlockDesign):
     def _worker(self, requests: list[Request], W: Array, n_groups: int, compiled: bool) -> Worker:
         """The compiled worker, where compiled code is to be used."""
         if compiled and requests[0].kernel.twin is not None:
-            return CsrWorker(self, W, program_of(requests))
+            return CsrWorker(self, W, program_of(requests), n_groups)
         return super()._worker(requests, W, n_groups, compiled)
 
     def gram(self, weights: Rows, dtype: Any = np.float64) -> Any:
@@ -163,7 +163,7 @@ class SparseDesign(RowBlockDesign):
 class CsrWorker(Worker):
     """Scores and row kernel over CSR rows, then the product over CSC columns."""
 
-    def __init__(self, design: SparseDesign, W: Array, program: Program) -> None:
+    def __init__(self, design: SparseDesign, W: Array, program: Program, n_groups: int) -> None:
         # Loads Numba: not before a problem is large enough.
         from admm_softmax.kernels.compiled import arrays, folds, gather  # noqa: PLC0415
 
@@ -172,7 +172,6 @@ class CsrWorker(Worker):
         state_dtype = program.state_dtype(design.state_dtype)
         self.fold = folds.csr_pass(design.dtype, design.X.indices.dtype, state_dtype)
         self.add_columns = gather.columns_pass(design.dtype, design.X.indices.dtype)
-        self.arrays = self._plain(design.X)
         self.state = program.states(design.state_dtype)
         self.bias = np.array(W[d] if design.intercept else np.zeros(W.shape[1]), np.float64)
         self.outputs = program.new_rows(design.n_rows, design.state_dtype)
@@ -180,24 +179,37 @@ class CsrWorker(Worker):
         self.dtype = np.promote_types(W.dtype, design.dtype)
         # Padded with zeros, which stay: only what is before them is written.
         self.key = (W.shape[1], program.n_results)
-        kept = design.buffers.pop(self.key, None) or (
+        self.kept = design.buffers.pop(self.key, None) or (
             np.zeros((d, gather.padded(W.shape[1])), design.dtype),
-            np.zeros((design.n_rows, gather.padded(program.n_results))),
+            np.zeros((design.n_rows, gather.padded(program.n_results)), design.dtype),
         )
-        self.W: Any = kept[0]
-        self.R: Any = kept[1]
-        self.W[:, : W.shape[1]] = W[:d]
+        self.R: Any = self.kept[1]
+        self.W: Any = self._without_copy(W[:d], self.kept[0])
+        self.arrays = self._plain(design.X)
+        # At the start of most fits W is zero, and X need not be read. A look at few rows tells
+        # that it is not.
+        if not (self.W[:SUMMED_COLUMNS].any() or self.W.any()):
+            self.arrays = (*self.arrays[:2], np.zeros_like(self.arrays[2]))
+        #: The sum of the rows of R in each group.
+        self.totals = np.zeros((n_groups, program.n_results))
+
+    def _without_copy(self, W: Any, room: Any) -> Any:
+        """W itself where it is as passes take it, else a copy in `room`."""
+        if W.dtype == room.dtype and W.shape == room.shape and W.flags.c_contiguous:
+            return self.plain(W, room.dtype)
+        room[:, : W.shape[1]] = W
+        return room
 
     def run(self, numbered: tuple[int, slice]) -> Array:
         """One call of the compiled loop."""
-        _, group = numbered
+        index, group = numbered
         program = self.program
         sums, room = program.sums(), program.room()
         scores = np.zeros((program.tile_rows, self.W.shape[1]))
         self.fold(
             program.twin, *self.arrays, group.start, group.stop, (*room, scores), self.W, self.bias,
             program.settings, program.codes, program.soft, program.weights, program.which,
-            self.state, self.outputs, self.R, sums,
+            self.state, self.outputs, self.R, self.totals[index], sums,
         )  # fmt: skip
         return sums
 
@@ -224,8 +236,8 @@ class CsrWorker(Worker):
             cuts = list(pairwise(design.column_cuts))
             ordered_map(work, cuts, operations=design._operations(self.W))
             if design.intercept:
-                out[-1] = R[:, :n_results].sum(axis=0)
-        design.buffers[self.key] = self.W, self.R
+                out[-1] = self.totals.sum(axis=0)
+        design.buffers[self.key] = self.kept
         return out
 
     def new_rows(self) -> list[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_count
+from admm_softmax._vectors import Vectors
 from admm_softmax.problem import Linearisation, Problem
 from admm_softmax.solvers.base import (
     Chainable,
@@ -60,7 +61,7 @@ class HessianLBFGS(Chainable):
         """Yield the start, then one iterate per line search."""
         require_smooth(self, problem)
         rounding = problem.design.rounding
-        memory = Memory(self.memory, rounding)
+        memory = Memory(self.memory, rounding, Vectors(problem.shape, np.float64))
         start = problem.linearise(start_at(problem, W0 if state is None else state["W"]))
         if state is None:
             yield measured_at(start, state=memory.state(start), step=0.0, cg_steps=0.0)
@@ -93,4 +94,5 @@ class HessianLBFGS(Chainable):
             residuals.extend(solution.residuals)
             return solution.direction
 
-        return -two_loop(point.gradient, pairs, inner), tuple(residuals)
+        direction = two_loop(point.gradient, pairs, inner, np.empty(point.gradient.shape))
+        return direction, tuple(residuals)

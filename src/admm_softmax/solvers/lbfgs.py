@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any, Generic, NamedTuple
 
 import numpy as np
-from scipy.linalg import blas
 
-from admm_softmax._arrays import Array
+from admm_softmax._arrays import Array, add_multiple
 from admm_softmax._checks import check_count
+from admm_softmax._vectors import Vectors
 from admm_softmax.problem import Point, Problem
 from admm_softmax.solvers.base import (
     Chainable,
@@ -31,6 +31,7 @@ from admm_softmax.solvers.preconditioner import (
     Factory,
     Name,
     Preconditioner,
+    applied_into,
     check_preconditioner,
     curvature_of,
     gram_strategy,
@@ -94,8 +95,9 @@ class LBFGS(Chainable):
         require_smooth(self, problem)
         rounding = problem.design.rounding
         dtype = vector_dtype(problem)
-        memory = Memory(self.memory, rounding, dtype)
-        newest = problem.at(start_at(problem, W0 if state is None else state["W"], dtype))
+        vectors = Vectors(problem.shape, dtype, 2 * self.memory + 2)
+        memory = Memory(self.memory, rounding, vectors)
+        newest = problem.slope_at(start_at(problem, W0 if state is None else state["W"], dtype))
         if state is None:
             begun = {**memory.state(newest), "follow": None, "base": None}
             yield measured_at(newest, state=begun, step=0.0)
@@ -110,7 +112,7 @@ class LBFGS(Chainable):
         follow = Followed(first * newest.curvature)
         start: Point | None = newest
         if state is not None:
-            memory.resume(state, newest, problem.at)
+            memory.resume(state, newest, problem.slope_at)
         if state is not None and state["follow"] is not None:
             start, (follow.curvature, follow.steps) = None, state["follow"]
             resume_preconditioner(base, state["base"])
@@ -120,11 +122,10 @@ class LBFGS(Chainable):
         def step(point: Point, pairs: deque[Pair]) -> Step[Point]:
             if point is not start:
                 base.refresh(follow(point.curvature))
-            direction = two_loop(point.gradient, pairs, partial(_scaled, base, pairs))
-            direction = np.negative(direction, out=direction).astype(point.W.dtype, copy=False)
+            direction = _direction(point, pairs, base, vectors)
             length = first if point is start else 1.0
             found = search(
-                problem.at,
+                problem.slope_at,
                 point,
                 direction,
                 rule=self.line_search,
@@ -133,7 +134,7 @@ class LBFGS(Chainable):
             )
             if point is start and self.preconditioner == "jacobi":
                 found = _shortened(problem, point, direction, *found)
-            return Step(*found, spare=direction if dtype == np.float32 else None)
+            return Step(*found, spare=direction)
 
         for iterate in descend(newest, step, memory):
             followed = (follow.curvature, follow.steps)
@@ -159,7 +160,7 @@ def _shortened(
     long, although F falls: κ tells. Measured on separable data, this halves the passes.
     """
     while found is not None and found.curvature * OVERSHOT < start.curvature:
-        shorter = problem.at(start.W + length / ANTICIPATED * direction)
+        shorter = problem.slope_at(start.W + length / ANTICIPATED * direction)
         if not shorter.objective < start.objective:
             break
         found, length = shorter, length / ANTICIPATED
@@ -187,7 +188,7 @@ class Followed:
 class Step(NamedTuple, Generic[P]):
     """The next point, or None where no step lowers F; its length; an inner CG's residuals.
 
-    spare : an array of W's shape to write to, where `loss_gradient` may be written to as well
+    spare : an array of W's shape to write to
     """
 
     point: P | None
@@ -199,11 +200,27 @@ class Step(NamedTuple, Generic[P]):
 class Memory:
     """What a descent remembers: the last pairs, and whether there was progress."""
 
-    def __init__(self, size: int, rounding: float, dtype: Any = np.float64) -> None:
+    def __init__(self, size: int, rounding: float, vectors: Vectors) -> None:
         self.pairs: deque[Pair] = deque(maxlen=size)
-        #: What the pairs are kept in.
-        self.dtype = dtype
+        #: Memory for the pairs.
+        self.vectors = vectors
         self.plateau = Plateau(rounding)
+
+    def remember(self, old: Point, new: Point, spare: Array | None) -> None:
+        """Add the pair of two points, unless rounding has spoilt it; s may go to `spare`.
+
+        The oldest pair leaves where there are enough. Its memory is taken again in the next step,
+        when the state of this one, which no longer has that pair, has been stored.
+        """
+        pairs, vectors = self.pairs, self.vectors
+        pair = Pair.between(old, new, vectors, spare)
+        if pair is None:
+            return
+        if len(pairs) == pairs.maxlen:
+            oldest = pairs.popleft()
+            vectors.give(oldest.s)
+            vectors.give(oldest.y)
+        pairs.append(pair)
 
     def state(self, point: Point) -> State:
         """What `resume` needs, at the newest point."""
@@ -231,7 +248,7 @@ def descend(
             again = step(point, pairs)
             taken = again._replace(residuals=taken.residuals + again.residuals)
         if taken.point is not None:
-            remember(pairs, point, taken.point, memory.dtype, taken.spare)
+            memory.remember(point, taken.point, taken.spare)
             point = taken.point
         stalled = plateau(point, taken.point is not None)
         yield measured_at(
@@ -254,28 +271,20 @@ class Pair:
 
     @classmethod
     def between(
-        cls, old: Point, new: Point, dtype: Any = np.float64, spare: Array | None = None
+        cls, old: Point, new: Point, vectors: Vectors, spare: Array | None = None
     ) -> Pair | None:
-        """The pair of two points; None where rounding has spoilt it.
-
-        With a `spare` array s is written to it, and y to the old point's `loss_gradient`: on large
-        vectors new memory costs several times what the difference does.
-        """
-        s = _difference(new.W, old.W, dtype, spare)
-        spare = None if spare is None or old.loss_gradient is old.gradient else old.loss_gradient
-        y = _difference(new.gradient, old.gradient, dtype, spare)
+        """The pair of two points; None where rounding has spoilt it. s may go to `spare`."""
+        s, y = vectors.take() if spare is None else spare, vectors.take()
+        # Differences are taken in the precision of both, and rounded to that of the pairs.
+        np.subtract(new.W, old.W, out=s, casting="same_kind")
+        np.subtract(new.gradient, old.gradient, out=y, casting="same_kind")
         product = float(np.vdot(s, y))
         # F is convex, so sᵀy > 0 but for rounding.
         if product <= 1e-14 * float(np.linalg.norm(s) * np.linalg.norm(y)):
+            vectors.give(s)
+            vectors.give(y)
             return None
         return cls(s, y, 1.0 / product)
-
-
-def _difference(new: Array, old: Array, dtype: Any, out: Array | None) -> Array:
-    """The difference, taken in double or the precision of both, in this precision."""
-    if out is None or out.dtype != dtype or not out.flags.c_contiguous or not out.flags.writeable:
-        out = np.empty(new.shape, dtype)
-    return np.subtract(new, old, out=out, casting="same_kind")
 
 
 def vector_dtype(problem: Problem) -> Any:
@@ -289,49 +298,52 @@ def vector_dtype(problem: Problem) -> Any:
     return np.float32 if design.is_sparse and design.is_single else np.float64
 
 
-def remember(
+def two_loop(
+    gradient: Array,
     pairs: deque[Pair],
-    old: Point,
-    new: Point,
-    dtype: Any = np.float64,
-    spare: Array | None = None,
-) -> None:
-    """Add the pair of two points, unless rounding has spoilt it; see `Pair.between`."""
-    pair = Pair.between(old, new, dtype, spare)
-    if pair is not None:
-        pairs.append(pair)
+    inner: Callable[[Array], Array],
+    out: Array,
+    scale: float = 1.0,
+) -> Array:
+    """−B⁻¹∇F by the two-loop recursion; the pairs correct the inverse `scale` · `inner`.
 
-
-def two_loop(gradient: Array, pairs: deque[Pair], inner: Callable[[Array], Array]) -> Array:
-    """B⁻¹∇F by the two-loop recursion around `inner`, the inverse that the pairs correct."""
-    q = np.array(gradient, dtype=pairs[-1].y.dtype if pairs else None, order="C")
+    The result is `out`; `inner` may write its own to what it is given. The recursion is linear, so
+    that the sign and the scale can go to the gradient first, and cost nothing.
+    """
+    q = np.multiply(gradient, -scale, out=out, casting="same_kind")
     multipliers = []
     for pair in reversed(pairs):
         multiplier = pair.inverse * float(np.vdot(pair.s, q))
-        multipliers.append(multiplier)
-        _add(q, -multiplier, pair.y)
+        multipliers.append(multiplier / scale)
+        add_multiple(q, -multiplier, pair.y)
     r = inner(q)
+    if r is not q:
+        q[...] = r
     for pair, multiplier in zip(pairs, reversed(multipliers), strict=True):
-        _add(r, multiplier - pair.inverse * float(np.vdot(pair.y, r)), pair.s)
-    return r
+        add_multiple(q, multiplier - pair.inverse * float(np.vdot(pair.y, q)), pair.s)
+    return q
+
+
+def _direction(point: Point, pairs: deque[Pair], base: Preconditioner, vectors: Vectors) -> Array:
+    """−B⁻¹∇F around γ P⁻¹, with γ = sᵀy / yᵀP⁻¹y of the last pair; an array that was taken."""
+    out = vectors.take()
+    if not base.is_diagonal:
+        return two_loop(point.gradient, pairs, partial(_scaled, base, pairs), out)
+    scale = 1.0
+    if pairs:
+        last = pairs[-1]
+        Py = applied_into(base, last.y, vectors.take())
+        scale = 1.0 / (last.inverse * float(np.vdot(last.y, Py)))
+        vectors.give(Py)
+    return two_loop(point.gradient, pairs, lambda q: applied_into(base, q, q), out, scale)
 
 
 def _scaled(base: Preconditioner, pairs: deque[Pair], q: Array) -> Array:
-    """γ P⁻¹q, with γ = sᵀy / yᵀP⁻¹y of the last pair."""
+    """γ P⁻¹q, both products with P⁻¹ at once."""
     if not pairs:
         return base.apply(q)
     last, K = pairs[-1], q.shape[1]
-    if base.is_diagonal:
-        r = base.apply(q)
-        r /= last.inverse * float(np.vdot(last.y, base.apply(last.y)))
-        return r
     both = base.apply(np.concatenate([q, last.y], axis=1))
     r = np.array(both[:, :K], order="C")
     r /= last.inverse * float(np.vdot(last.y, both[:, K:]))
     return r
-
-
-def _add(total: Array, factor: float, term: Array) -> None:
-    """Add factor · term to a C-ordered array, without the temporary that NumPy would make."""
-    axpy = blas.daxpy if total.dtype == np.float64 else blas.saxpy
-    axpy(term.ravel(), total.reshape(-1), a=factor)

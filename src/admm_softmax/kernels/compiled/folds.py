@@ -60,6 +60,7 @@ pack: Any = None
 pack_results: Any = None
 flush: Any = None
 multiply: Any = None
+store_results: Any = None
 run_tile: Any = None
 
 
@@ -104,8 +105,10 @@ def csr_pass(dtype: Any, index: Any, state_dtype: Any) -> Any:
     """The pass over CSR rows: of one precision, one type of indices, one type of state."""
     name = f"{np.dtype(dtype)}.{np.dtype(index)}.{np.dtype(state_dtype)}"
     multiply = multiply_rows(np.dtype(dtype), np.dtype(index), np.dtype(dtype))
-    run_tile = _run_tile_of(state_dtype)
-    return ready(specialised(_fold_csr, name, multiply=multiply, run_tile=run_tile))
+    run_tile, store = _run_tile_of(state_dtype), storing(from_dtype(np.dtype(dtype)))
+    return ready(
+        specialised(_fold_csr, name, multiply=multiply, run_tile=run_tile, store_results=store)
+    )
 
 
 @cache
@@ -219,11 +222,12 @@ def _fold_dense(
 def _fold_csr(
     twin: int, data: Any, indices: Any, pointers: Any, start: int, stop: int, room: Any, W: Any,
     bias: Any, settings: Any, codes: Any, soft: Any, weights: Any, which: Any, state: Any,
-    new_rows: Any, R_rows: Any, sums: Any,
+    new_rows: Any, R_rows: Any, R_total: Any, sums: Any,
 ) -> None:  # fmt: skip
     """Scores and row kernel for CSR rows start ≤ i < stop; R goes to its rows of `R_rows`.
 
-    W and `R_rows` are padded as `gather` does. The product with the transpose is left to
+    W and `R_rows` are in X's precision, padded as `gather` does; the sum of the rows of R is
+    added to `R_total`. The product with the transpose is left to
     `gather` on X by columns: adding sparse rows up here would scatter them over a dense d × K
     matrix, which no cache holds.
     """
@@ -238,7 +242,10 @@ def _fold_csr(
                 S[k, t] = scores[t, k] + bias[k]
         run_tile(twin, settings, S, first, count, codes, soft, weights, which, state, work,
                  lane, R, new_rows, sums)  # fmt: skip
-        store(R, first, count, R_rows)
+        store_results(R, first, count, R_rows)
+        for k in range(len(R)):
+            for t in range(count):
+                R_total[k] += R[k, t]
 
 
 def _run_scores(

@@ -6,11 +6,21 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import from_dtype, types
+from numba.extending import intrinsic
 
 from admm_softmax.kernels.compiled.jit import ready, separate, specialised
 from admm_softmax.kernels.compiled.lanes import LANES
-from admm_softmax.kernels.compiled.tiles import GATHERED, gather_tile
+from admm_softmax.kernels.compiled.tiles import Emitter, I
+
+#: Vectors of columns that are summed in one sweep over the entries of a row: as many sums as 16
+#: registers hold beside the factor and a widened vector. Each sweep reads entries and places anew.
+GATHERED = 8
+#: So many entries before its turn the cache is asked for a row of the dense matrix, which lies
+#: anywhere. With 20 columns in float32 and 91 entries per row, one thread of an EPYC (Zen 3) takes
+#: 5.2 ns per entry of X W without, 3.4 ns with 12 ahead; for Xᵀ R 3.8 and 2.5 ns.
+AHEAD = 12
 
 #: Stand for functions of one precision in the templates below; `specialised` puts them in.
 multiply: Any = None
@@ -43,9 +53,60 @@ def multiply_rows(dtype: Any, index: Any, of_matrix: Any) -> Any:
 @cache
 def columns_pass(dtype: Any, index: Any) -> Any:
     """The product with the transpose, for X stored by columns: see `_add_columns`."""
-    multiply = multiply_rows(np.dtype(dtype), np.dtype(index), np.dtype(np.float64))
+    multiply = multiply_rows(np.dtype(dtype), np.dtype(index), np.dtype(dtype))
     name = f"{np.dtype(dtype)}.{np.dtype(index)}"
     return ready(specialised(_add_columns, name, multiply=multiply))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def gather_tile(typing: Any, size: Any, data: Any, indices: Any, pointers: Any, first: Any,
+                count: Any, M: Any, k: Any, out: Any) -> Any:  # fmt: skip
+    """Sparse rows times a dense M: out[t, k + ·] = Σ_e data[e] M[indices[e], k + ·].
+
+    Over the entries e of row first + t, for 0 ≤ t < count and `size` vectors of columns from k. M's
+    rows are whole vectors; sums are in double, in registers until a row ends.
+    """
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        size, _, places, _, first, count, _, k, _ = arguments
+        e = Emitter(context, builder, signature, arguments, ir.DoubleType())
+        stored = context.get_value_type(M.dtype)
+        shape = context.make_array(indices)(context, builder, places).shape
+        last = builder.sub(builder.extract_value(shape, 0), e.number(1))
+
+        def row_of(entry: Any) -> Any:
+            row = builder.load(e.entry(2, entry))
+            return e.entry(6, row if row.type == e.index else builder.sext(row, e.index), k)
+
+        def emit_row(t: Any, columns: list[Any]) -> None:
+            row = builder.add(first, t)
+            start = builder.load(e.entry(3, row))
+            stop = builder.load(e.entry(3, builder.add(row, e.number(1))))
+            totals = e.sums(len(columns))
+            for total in totals:
+                builder.store(e.zeros, total)
+            n_bytes = len(columns) * e.lanes * context.get_abi_sizeof(stored)
+            with e.loop(start, stop) as entry:
+                # Beyond this row there are the next ones, and beyond the last entry nothing.
+                later = builder.add(entry, e.number(AHEAD))
+                later = builder.select(builder.icmp_signed("<", later, last), later, last)
+                e.fetch(row_of(later), e.number(0), n_bytes)
+                factor = e.spread(e.widened(builder.load(e.entry(1, entry)), e.scalar))
+                base = row_of(entry)
+                for column, total in zip(columns, totals, strict=True):
+                    e.add_product(total, factor, e.widened(e.load(base, column, stored), e.vector))
+            base = e.entry(8, t, k)
+            for column, total in zip(columns, totals, strict=True):
+                e.store(builder.load(total), base, column)
+
+        for n_vectors in range(1, GATHERED + 1):
+            with builder.if_then(builder.icmp_signed("==", size, e.number(n_vectors))):
+                columns = [e.number(v * e.lanes) for v in range(n_vectors)]
+                with e.loop(e.number(0), count) as t:
+                    emit_row(t, columns)
+        return context.get_dummy_value()
+
+    return types.void(I, data, indices, pointers, I, I, M, I, out), emit
 
 
 def _multiply(
@@ -53,16 +114,9 @@ def _multiply(
 ) -> None:
     """out[t] = row first + t of a CSR matrix, times M; both padded to whole vectors."""
     n_vectors = M.shape[1] // LANES
-    for t in range(count):
-        start, stop = pointers[first + t], pointers[first + t + 1]
-        v = 0
-        while v < n_vectors:
-            size = GATHERED[0]
-            for larger in GATHERED[1:]:
-                if larger <= n_vectors - v:
-                    size = larger
-            gather_tile(size, data, indices, start, stop, M, v * LANES, out, t)
-            v += size
+    for v in range(0, n_vectors, GATHERED):
+        size = min(GATHERED, n_vectors - v)
+        gather_tile(size, data, indices, pointers, first, count, M, v * LANES, out)
 
 
 def _add_columns(

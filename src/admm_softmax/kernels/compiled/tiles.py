@@ -1,4 +1,4 @@
-"""Register tiles of the products X W, Xᵀ R and sparse rows times M, written as LLVM vectors.
+"""Register tiles of the products X W and Xᵀ R, written as LLVM vectors.
 
 BLAS is made for products with many columns; with ten it leaves four fifths of the machine idle.
 The dense tiles keep a few rows × a few classes in registers, so that both products run at the
@@ -30,8 +30,6 @@ I = types.intp  # noqa: E741
 
 #: Bytes in a line of the cache.
 LINE = 64
-#: Vectors of columns that a tile of a sparse product may have.
-GATHERED = (1, 2, 4)
 
 
 class Emitter:
@@ -309,41 +307,6 @@ def transpose_tile(typing: Any, size: Any, x: Any, row_bytes: Any, ahead: Any, c
 
 
 product_tile = product_tile_of(read_floats)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def gather_tile(typing: Any, size: Any, data: Any, indices: Any, start: Any, stop: Any, M: Any,
-                k: Any, out: Any, i: Any) -> Any:  # fmt: skip
-    """Tile of a sparse row times a dense M: out[i, k + ·] = Σ_e data[e] M[indices[e], k + ·].
-
-    Over the entries start ≤ e < stop, for `size` vectors of columns from k. M's rows are
-    whole vectors; sums are in double, in registers until the row ends.
-    """
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        size, _, _, start, stop, _, k, _, i = arguments
-        e = Emitter(context, builder, signature, arguments, _DOUBLE)
-        stored = context.get_value_type(M.dtype)
-
-        def emit_size(n_vectors: int) -> None:
-            places = [e.number(v * e.lanes) for v in range(n_vectors)]
-            totals = e.sums(n_vectors)
-            with e.loop(start, stop) as entry:
-                factor = e.spread(e.widened(builder.load(e.entry(1, entry)), _DOUBLE))
-                row = builder.load(e.entry(2, entry))
-                if row.type != e.index:
-                    row = builder.sext(row, e.index)
-                base = e.entry(5, row, k)
-                for place, total in zip(places, totals, strict=True):
-                    e.add_product(total, factor, e.widened(e.load(base, place, stored), e.vector))
-            base = e.entry(7, i, k)
-            for place, total in zip(places, totals, strict=True):
-                e.store(builder.load(total), base, place)
-
-        _by_size(builder, size, GATHERED, emit_size)
-        return context.get_dummy_value()
-
-    return types.void(I, data, indices, I, I, M, I, out, I), emit
 
 
 @intrinsic  # type: ignore[untyped-decorator]
