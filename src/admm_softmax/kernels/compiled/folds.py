@@ -21,22 +21,13 @@ from admm_softmax.kernels.compiled.halves import HALF_PRODUCTS
 from admm_softmax.kernels.compiled.jit import (
     calling_at,
     keep_small,
-    ready,
     separate,
-    specialised,
     with_globals,
 )
-from admm_softmax.kernels.compiled.rows import (
-    CODED,
-    INPUT_LANES,
-    ROOM,
-    TRUTH,
-    TWIN,
-    WEIGHTS,
-    WORK,
-)
+from admm_softmax.kernels.compiled.layout import CODED, TRUTH, WEIGHTS, WORK
+from admm_softmax.kernels.compiled.rows import TWIN
 from admm_softmax.kernels.compiled.thin import PRODUCTS
-from admm_softmax.kernels.compiled.tiles import address_of
+from admm_softmax.kernels.compiled.tiles import I, address_of
 from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR, solve_tile
 
 #: From so many classes on, looking a row's label up costs less than reading its column of C: two
@@ -50,7 +41,7 @@ _INDICES = types.intp[::1]
 
 call_twin = calling_at(TWIN)
 
-#: Stand for functions of one precision in the templates below; `specialised` puts them in.
+#: Stand for functions of one precision in the templates below; `with_globals` puts them in.
 begin_block: Any = None
 take_scores: Any = None
 product: Any = None
@@ -64,17 +55,8 @@ multiply: Any = None
 run_tile: Any = None
 
 
-def room_of(n_scores: int, n_classes: int, n_results: int, T: int) -> tuple[Any, ...]:
-    """A tile's scores and results, and what a row kernel works in.
-
-    The last tiles of `work` and the last lanes of `lane` are for its row inputs.
-    """
-    work, lane = np.zeros((WORK + 3, n_classes, T)), np.zeros((ROOM + INPUT_LANES, T))
-    return np.zeros((n_scores, T)), np.zeros((n_results, T)), work, lane
-
-
 @cache
-def dense_pass(dtype: Any, state_dtype: Any, half: str | None, many: bool) -> Any:
+def dense_pass(dtype: str, state_dtype: str, half: str | None, many: bool) -> Any:
     """The pass over dense X of one precision, with row state of one precision.
 
     With `half`, "float16" or "bfloat16", X is stored so, and widened where it is multiplied. With
@@ -83,45 +65,71 @@ def dense_pass(dtype: Any, state_dtype: Any, half: str | None, many: bool) -> An
     p = PRODUCTS[np.dtype(dtype)]
     stored = p if half is None else HALF_PRODUCTS[half]
     forward = stored.with_many if many else stored.with_few
-    return ready(
-        specialised(
-            _fold_dense,
-            f"{stored.name}.{np.dtype(state_dtype)}" + (".many" if many else ""),
-            begin_block=forward.begin,
-            product=forward.product,
-            product_of_rest=(p.with_many if many else p.with_few).product,
-            take_scores=forward.take,
-            add_transpose_product=stored.add_transpose_product,
-            add_transpose_product_of_rest=p.add_transpose_product,
-            pack=stored.pack,
-            pack_results=p.pack_results,
-            flush=p.flush,
-            run_tile=_run_tile_of(state_dtype),
-        )
+    state, room = _rows_of(state_dtype), (_CUBE, MATRIX, _CUBE, MATRIX, p.flat, *[p.matrix] * 3)
+    signature = types.intp(
+        I, I, I, I, I, I, I, I, types.Tuple(room), p.matrix, VECTOR, types.boolean, MATRIX,
+        _INDICES, MATRIX, MATRIX, _INDICES, state, state, p.matrix, MATRIX, MATRIX, I,
+        types.boolean, types.boolean,
+    )  # fmt: skip
+    copy = with_globals(
+        _fold_dense,
+        f"{stored.name}.{state_dtype}" + (".many" if many else ""),
+        begin_block=forward.begin,
+        product=forward.product,
+        product_of_rest=(p.with_many if many else p.with_few).product,
+        take_scores=forward.take,
+        add_transpose_product=stored.add_transpose_product,
+        add_transpose_product_of_rest=p.add_transpose_product,
+        pack=stored.pack,
+        pack_results=p.pack_results,
+        flush=p.flush,
+        run_tile=_run_tile_of(state_dtype),
     )
+    return separate(signature)(copy)
 
 
 @cache
-def csr_pass(dtype: Any, index: Any, state_dtype: Any) -> Any:
+def csr_pass(dtype: str, index: str, state_dtype: str) -> Any:
     """The pass over CSR rows: of one precision, one type of indices, one type of state."""
-    name = f"{np.dtype(dtype)}.{np.dtype(index)}.{np.dtype(state_dtype)}"
-    multiply = multiply_rows(np.dtype(dtype), np.dtype(index), np.dtype(dtype))
-    run_tile = _run_tile_of(state_dtype)
-    return ready(specialised(_fold_csr, name, multiply=multiply, run_tile=run_tile))
+    state, (data, indices) = _rows_of(state_dtype), map(from_dtype, map(np.dtype, (dtype, index)))
+    signature = types.void(
+        I, data[::1], indices[::1], _INDICES, I, I,
+        types.Tuple((MATRIX, MATRIX, _CUBE, MATRIX, MATRIX)), data[:, ::1], VECTOR, MATRIX,
+        _INDICES, MATRIX, MATRIX, _INDICES, state, state, MATRIX, MATRIX,
+    )  # fmt: skip
+    multiply, run_tile = multiply_rows(dtype, index, dtype), _run_tile_of(state_dtype)
+    name = f"{dtype}.{index}.{state_dtype}"
+    return separate(signature)(
+        with_globals(_fold_csr, name, multiply=multiply, run_tile=run_tile)
+    )  # fmt: skip
 
 
 @cache
-def scores_pass(state_dtype: Any) -> Any:
+def scores_pass(state_dtype: str) -> Any:
     """The row kernels alone, on scores."""
-    name = str(np.dtype(state_dtype))
-    return ready(specialised(_run_scores, name, run_tile=_run_tile_of(state_dtype)))
+    state = _rows_of(state_dtype)
+    signature = types.void(
+        I, types.Tuple((MATRIX, MATRIX, _CUBE, MATRIX)), MATRIX, MATRIX, _INDICES, MATRIX, MATRIX,
+        _INDICES, state, MATRIX, state, MATRIX,
+    )  # fmt: skip
+    copy = with_globals(_run_scores, state_dtype, run_tile=_run_tile_of(state_dtype))
+    return separate(signature)(copy)
+
+
+def rows_solver() -> Any:
+    """The z-step alone."""
+    return solve_rows
+
+
+def _rows_of(dtype: str) -> Any:
+    """Row arrays of this type, one for each request."""
+    return from_dtype(np.dtype(dtype))[:, :, ::1]
 
 
 @cache
-def _run_tile_of(state_dtype: Any) -> Any:
+def _run_tile_of(state_dtype: str) -> Any:
     """`_run_tile` for row state of one precision."""
-    scalar = from_dtype(np.dtype(state_dtype))
-    state = scalar[:, :, ::1]
+    scalar, state = from_dtype(np.dtype(state_dtype)), _rows_of(state_dtype)
     signature = types.void(
         types.intp, MATRIX, MATRIX, types.intp, types.intp, _INDICES, MATRIX, MATRIX, _INDICES,
         state, _CUBE, MATRIX, MATRIX, state, MATRIX,

@@ -25,10 +25,8 @@ from numba.core.datamodel import models
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, register_jitable, register_model
 
-from admm_softmax.kernels.compiled.target import VECTOR_BYTES
+from admm_softmax.kernels.compiled.layout import LANES
 
-#: Doubles in a vector register.
-LANES = VECTOR_BYTES // 8
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 INT32 = ir.IntType(32)
 

@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 
 from admm_softmax.kernels.compiled.jit import compiled
 from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store
+from admm_softmax.kernels.compiled.layout import TURNED
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
 from admm_softmax.kernels.compiled.tiles import (
     Emitter,
@@ -26,9 +27,6 @@ from admm_softmax.kernels.compiled.tiles import (
     transpose_tile,
 )
 
-#: Columns of X in a turned panel, with TILES.vectors vectors of rows: half of a first-level cache.
-#: On a Sapphire Rapids (96 columns) twice as many made passes slower, as did blocks of 64 rows.
-TURNED = (24 << 10) // (TILES.vectors * VECTOR_BYTES)
 #: Whether X is stored in halves, of so many bytes; `thin.Products` puts it in.
 widens, HALF_BYTES = False, 2
 

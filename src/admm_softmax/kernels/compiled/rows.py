@@ -37,6 +37,7 @@ from admm_softmax.kernels.compiled.lanes import (
     where_above,
     where_equal,
 )
+from admm_softmax.kernels.compiled.layout import CODED, TRUTH
 from admm_softmax.kernels.compiled.zstep import (
     MATRIX,
     VECTOR,
@@ -51,13 +52,6 @@ CURVATURE = declared.gradient.sums.index("curvature")
 ADMM_CURVATURE, GAP, SIZE_SCORES, SIZE_STATE, NEWTON_STEPS = map(
     declared.admm.sums.index, ("curvature", "gap", "size_scores", "size_state", "newton_steps")
 )
-#: Scratch that the kernels ask for: so many K × T and so many T.
-WORK, ROOM = 5, 9
-#: Lanes of `lane` that are inputs: where each row's largest label is; the weights; and first in
-#: the last, whether labels are codes that are better looked up there than read from C.
-TRUTH, WEIGHTS, CODED = ROOM, ROOM + 1, ROOM + 2
-INPUT_LANES = 3
-
 TWIN = types.void(
     VECTOR, MATRIX, MATRIX, VECTOR, MATRIX, types.intp, types.float64[:, :, ::1], MATRIX, MATRIX,
     MATRIX, VECTOR,

@@ -21,9 +21,9 @@ from numba import types
 from admm_softmax._cached import cached_property
 from admm_softmax.kernels.compiled.jit import compiled, separate, with_globals
 from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store, store_as, sum_lanes
+from admm_softmax.kernels.compiled.layout import CHUNK_BYTES
 from admm_softmax.kernels.compiled.panels import (
     HALF_BYTES,
-    TURNED,
     clear_sums,
     copy_panel,
     groups,
@@ -42,10 +42,6 @@ from admm_softmax.kernels.compiled.tiles import (
 )
 from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR
 
-#: Bytes of a row of X that are worked on at a time. A chunk's products are added up in the data's
-#: precision, then double takes over. On Zen 3, 768 columns of float32 in one piece make a pass with
-#: 300 classes take 0.130 s, in two pieces of 2 KB 0.14 to 0.16 s; 7,056 columns do not care.
-CHUNK_BYTES = 3 << 10
 #: Groups of classes that a tile of rows meets before the next rows come. A chunk of twelve classes
 #: of W and of the tile's rows about fill a first-level cache, so X comes from further away once per
 #: twelve classes, not once per three. On Zen 3, both products over 40,000 × 7056 with ten
@@ -54,61 +50,9 @@ CHUNK_BYTES = 3 << 10
 #: after next are asked for in time.
 GROUPS_TOGETHER = max(1, 12 // TILES.classes)
 ROWS_AHEAD = 2 * TILES.rows
-#: Columns of halves that are widened together: a chunk of float32.
-CHUNK = CHUNK_BYTES // 4
-#: Rows of X up to so many bytes are copied whole: then all of their products are in one piece.
-NARROW_BYTES = 1024
 
 #: Whether X is stored in halves; `Products` puts it in.
 widens = False
-
-#: Bytes of a row of X in a tile of the transposed product.
-TILE_ROW_BYTES = TILES.vectors * VECTOR_BYTES
-
-
-def panel(itemsize: int) -> int:
-    """Columns of X in a tile of the transposed product."""
-    return TILE_ROW_BYTES // itemsize
-
-
-def whole_columns(d: int, itemsize: int) -> int:
-    """How many of d columns are read where they lie; the others are copied."""
-    return 0 if d * itemsize <= NARROW_BYTES else d // panel(itemsize) * panel(itemsize)
-
-
-def padded(d: int, itemsize: int) -> int:
-    """The number of columns rounded up to whole panels."""
-    return -(-d // panel(itemsize)) * panel(itemsize)
-
-
-def aligned(n_rows: int, n_columns: int, dtype: Any) -> Any:
-    """Zeros with room for so many columns in whole panels; rows begin where cache lines do.
-
-    A vector that straddles two cache lines costs two accesses; measured on an AVX-512 Xeon,
-    misaligned sums make a pass a fifth slower. A row is an odd number of lines, so that the
-    same columns of many rows do not compete for a few sets of the cache.
-    """
-    dtype = np.dtype(dtype)
-    lines = -(-padded(n_columns, dtype.itemsize) * dtype.itemsize // 64) | 1
-    width = lines * 64 // dtype.itemsize
-    memory = np.zeros(n_rows * width + 64 // dtype.itemsize, dtype)
-    offset = -memory.ctypes.data % 64 // dtype.itemsize
-    return memory[offset : offset + n_rows * width].reshape(n_rows, width)
-
-
-def product_room(block: int, n_classes: int, dtype: Any, many: bool, widens: bool) -> Any:
-    """What the product of a block of rows works in."""
-    if many:
-        return aligned(TURNED + n_classes, block, dtype)
-    return aligned(block, CHUNK if widens else 0, dtype)
-
-
-def transposed(W: Any, dtype: Any) -> Any:
-    """Wᵀ in this precision, padded to whole panels."""
-    d, K = W.shape
-    out = aligned(K, d, dtype)
-    out[:, :d] = W.T
-    return out
 
 
 @compiled
