@@ -18,6 +18,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, NamedTuple
 
 import llvmlite
@@ -80,15 +81,12 @@ def write(name: str, facts: dict[str, Any], code: bytes = b"") -> None:
 def _replace(file: Path, content: bytes) -> None:
     """Write a file so that others see all of it or nothing."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    handle, unfinished = tempfile.mkstemp(dir=file.parent)
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}-{token_hex(4)}")
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        Path(unfinished).replace(file)
-    except BaseException:
-        with suppress(OSError):
-            Path(unfinished).unlink()
-        raise
+        unfinished.write_bytes(content)
+        unfinished.replace(file)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _file(folder: Path, name: str) -> Path:
@@ -140,6 +138,7 @@ def _digest(settings: tuple[tuple[str, str], ...], host: tuple[str, str]) -> str
     return sha256(repr(facts).encode()).hexdigest()[:16]
 
 
+@cache
 def _host() -> tuple[str, str]:
     """Name and features of the CPU that this runs on, as LLVM sees it."""
     try:
