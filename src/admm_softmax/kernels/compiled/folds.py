@@ -18,6 +18,7 @@ from numba import from_dtype, types
 
 from admm_softmax.kernels.compiled.gather import multiply_rows
 from admm_softmax.kernels.compiled.halves import HALF_PRODUCTS
+from admm_softmax.kernels.compiled.integers import as_index, smaller
 from admm_softmax.kernels.compiled.jit import (
     calling_at,
     keep_small,
@@ -193,13 +194,13 @@ def _fold_dense(
     K, n_results = Wt.shape[0], total.shape[0]
     S, R, work, lane, R_data, rest, chunk, copied = room
     block, T = len(copied), S.shape[2]
-    enough = max(FLUSH, FLUSH_BLOCKS * block)
+    enough = FLUSH_BLOCKS * block if FLUSH_BLOCKS * block > FLUSH else FLUSH
     rest_x, rest_bytes = address_of(rest), rest.shape[1] * rest.itemsize
     if intercept and is_first:
         for k in range(n_results):
             total[k, d] = 0.0
     for first in range(start, stop, block):
-        count, here = min(block, stop - first), x + first * row_bytes
+        count, here = smaller(block, stop - first), x + first * row_bytes
         pack(here, row_bytes, column_bytes, count, whole, d, rest)
         if K:
             begin_block(bias, S, chunk)
@@ -210,7 +211,7 @@ def _fold_dense(
         for t in range(0, count, T):
             tile = S[t // T % len(S)]
             take_scores(chunk, t, bias, tile)
-            run_tile(twin, settings, tile, first + t, min(T, count - t), codes, soft, weights,
+            run_tile(twin, settings, tile, first + t, smaller(T, count - t), codes, soft, weights,
                      which, state, work, lane, R, new_rows, sums)  # fmt: skip
             if n_results:
                 pack_results(R, t, R_data, total, d if intercept else -1)
@@ -243,7 +244,7 @@ def _fold_csr(
     S, R, work, lane, scores = room
     K, T = S.shape
     for first in range(start, stop, T):
-        count = min(T, stop - first)
+        count = smaller(T, stop - first)
         multiply(data, indices, pointers, first, count, W, scores)
         for t in range(count):
             for k in range(K):
@@ -262,7 +263,7 @@ def _run_scores(
     S, R_tile, work, lane = room
     n, T = len(scores), S.shape[1]
     for first in range(0, n, T):
-        count = min(T, n - first)
+        count = smaller(T, n - first)
         fetch(scores, first, count, S)
         run_tile(twin, settings, S, first, count, codes, soft, weights, which, state, work,
                  lane, R_tile, new_rows, sums)  # fmt: skip
@@ -282,7 +283,7 @@ def solve_rows(
     n, T = len(V), work.shape[2]
     C, V_tile, Z_tile, P_tile = work[3], work[4], work[5], work[6]
     for first in range(0, n, T):
-        count = min(T, n - first)
+        count = smaller(T, n - first)
         label_tile(C, lane[TRUTH], first, count, codes, soft)
         fetch(V, first, count, V_tile)
         fetch(Z, first, count, Z_tile)
@@ -325,7 +326,7 @@ def label_tile(C: Any, truth: Any, first: int, count: int, codes: Any, soft: Any
     keep_small()
     if len(codes):
         for t in range(C.shape[1]):
-            C[int(truth[t]), t] = 0.0
+            C[as_index(truth[t]), t] = 0.0
         for t in range(count):
             C[codes[first + t], t] = 1.0
             truth[t] = codes[first + t]

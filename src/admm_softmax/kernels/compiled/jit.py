@@ -22,6 +22,7 @@ from admm_softmax.kernels import compile_clock
 from admm_softmax.kernels.compiled import code_store, loading
 from admm_softmax.kernels.compiled.code_store import Record
 from admm_softmax.kernels.compiled.loading import Loaded
+from admm_softmax.kernels.compiled.pipeline import ShortPipeline
 
 #: Sums may be reordered and products contracted; infinities and NaNs keep their meaning.
 FAST = {"nsz", "arcp", "contract", "reassoc"}
@@ -35,6 +36,7 @@ _SETTINGS = {
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
     "_nrt": False,
+    "pipeline_class": ShortPipeline,
 }
 #: Functions of other packages are not kept: nothing would tell when they change.
 _OURS = __name__.removesuffix("compiled.jit")

@@ -13,7 +13,7 @@ from typing import Any
 from numba.core import types
 from numba.extending import intrinsic
 
-from admm_softmax.kernels.compiled.jit import compiled
+from admm_softmax.kernels.compiled.integers import groups, smaller
 from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store
 from admm_softmax.kernels.compiled.layout import TURNED
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
@@ -106,12 +106,6 @@ def _turned(e: Emitter, vectors: list[Any]) -> list[Any]:
 copy_panel, turn_panel = copy_panel_of(read_floats), turn_panel_of(read_floats)
 
 
-@compiled
-def groups(count: int, most: int) -> int:
-    """Into how many groups of about the same size to cut, of at most so many each."""
-    return (count + most - 1) // most
-
-
 def product_by_panels(
     x: int, row_bytes: int, count: int, first: int, n_columns: int, Wt: Any, S: Any, ahead: bool,
     room: Any,
@@ -127,7 +121,7 @@ def product_by_panels(
     padded = groups(n_columns, lanes) * lanes
     factors, sums = pointed_at(Wt, address_of(Wt), K * step), room[TURNED:]
     for j in range(0, padded, TURNED):
-        length = min(TURNED, padded - j)
+        length = smaller(TURNED, padded - j)
         for t in range(0, count, width):
             turn_panel(x + t * row_bytes + j * stored, row_bytes, count - 1 - t, length, room)
             for g in range(n_groups):

@@ -26,6 +26,7 @@ from numba import types
 
 from admm_softmax.kernels import rows as declared
 from admm_softmax.kernels.compiled.elementary import log_of_at_least_one
+from admm_softmax.kernels.compiled.integers import as_index
 from admm_softmax.kernels.compiled.jit import compiled, separate
 from admm_softmax.kernels.compiled.lanes import (
     LANES,
@@ -239,7 +240,7 @@ def _weigh_difference(P: Any, C: Any, w: Any, lane: Any, R: Any, keeps: bool) ->
         total = total + (weight * (1.0 - squares) + weight_u * (1.0 - squares_u))
     if coded:
         for t in range(T):
-            R[int(lane[TRUTH, t]), t] -= w[t]
+            R[as_index(lane[TRUTH, t]), t] -= w[t]
     curvature: float = sum_lanes(total) / K
     return curvature
 
@@ -272,7 +273,7 @@ def _softmax_and_loss(S: Any, C: Any, w: Any, P: Any, lane: Any, sums: Any) -> N
         store(product_u, lane, 3, u)
     if coded:
         for t in range(T):
-            lane[3, t] = S[int(lane[TRUTH, t]), t]
+            lane[3, t] = S[as_index(lane[TRUTH, t]), t]
     exponentials_below(S, P, lane[0], lane[1], lane[2])
     loss, hits = spread(0.0), spread(0.0)
     for t in range(0, T, LANES):

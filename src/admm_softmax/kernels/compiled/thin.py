@@ -19,6 +19,7 @@ import numpy as np
 from numba import types
 
 from admm_softmax._cached import cached_property
+from admm_softmax.kernels.compiled.integers import groups, smaller
 from admm_softmax.kernels.compiled.jit import compiled, separate, with_globals
 from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store, store_as, sum_lanes
 from admm_softmax.kernels.compiled.layout import CHUNK_BYTES
@@ -26,7 +27,6 @@ from admm_softmax.kernels.compiled.panels import (
     HALF_BYTES,
     clear_sums,
     copy_panel,
-    groups,
     product_by_panels,
     take_scores,
 )
@@ -56,15 +56,6 @@ widens = False
 
 
 @compiled
-def piece(n_columns: int, itemsize: int) -> int:
-    """How many columns of X are multiplied together: pieces of about the same size, in vectors."""
-    lanes = VECTOR_BYTES // itemsize
-    vectors = (n_columns + lanes - 1) // lanes
-    size: int = groups(vectors, groups(n_columns * itemsize, CHUNK_BYTES)) * lanes
-    return size
-
-
-@compiled
 def first_tile(
     size: int, x: int, row_bytes: int, last: int, count: int, Wt: Any, k: int, first: int, S: Any,
     place: int, T: int, kept: int, kept_bytes: int,
@@ -88,11 +79,13 @@ def _product(
     K, T, size = Wt.shape[0], S.shape[2], Wt.itemsize
     stored, copied_bytes = HALF_BYTES if widens else size, room.shape[1] * room.itemsize
     n_groups, lanes = groups(K, TILES.classes), VECTOR_BYTES // size
-    vectors, chunk = (n_columns + lanes - 1) // lanes, piece(n_columns, size)
+    vectors = groups(n_columns, lanes)
+    # Columns are multiplied in pieces of about the same size, in vectors.
+    chunk = groups(vectors, groups(n_columns * size, CHUNK_BYTES)) * lanes
     for j in range(0, vectors * lanes, chunk):
-        length = min(chunk, vectors * lanes - j)
+        length = smaller(chunk, vectors * lanes - j)
         for start in range(0, n_groups, GROUPS_TOGETHER):
-            stop = min(n_groups, start + GROUPS_TOGETHER)
+            stop = smaller(n_groups, start + GROUPS_TOGETHER)
             # Each group of classes asks for its share of the lines, the first time X goes past.
             n_lines = groups(chunk * stored, LINE * stop) if ahead and start == 0 else 0
             for t in range(0, count, TILES.rows):
