@@ -17,9 +17,13 @@ from admm_softmax.kernels.compiled import (
     folds,
     gather,
     halves,
+    integers,
     jit,
     lanes,
+    loading,
     panels,
+    rows,
+    targets,
     tiles,
 )
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
@@ -105,9 +109,16 @@ def gather_tile(size, data, indices, start, stop, M, k, out, i):
     out[i, columns] = data[start:stop].astype(float) @ M[indices[start:stop], columns]
 
 
+def twin_of(kernel):
+    """The compiled twin of a row kernel, as Python."""
+    module, _, name = kernel.twin.partition(":")
+    return as_python(getattr({"rows": rows, "targets": targets}[module.rpartition(".")[2]], name))
+
+
 def call_twin(address, *arguments):
     """The row kernel whose compiled code is there."""
-    (twin,) = [call for call, target in jit._separate.items() if target._address == address]
+    names = [name for name, found in loading._loaded.items() if found.address == address]
+    (twin,) = [call for call, target in jit._separate.items() if target.name in names]
     as_python(twin)(*arguments)
 
 
@@ -123,6 +134,9 @@ STAND_INS = {
     lanes.mantissa_of: lambda x: 2.0 * np.frexp(x)[0],
     lanes.exponent_of: lambda x: np.frexp(x)[1] - 1.0,
     lanes.power_of_two: lambda rounded: np.exp2(rounded - elementary.ROUNDER),
+    integers.groups: lambda count, most: -(-count // most),
+    integers.smaller: min,
+    integers.as_index: int,
     jit.use_wide_vectors: lambda: None,
     jit.keep_small: lambda: None,
     tiles.address_of: lambda A: A.ctypes.data,

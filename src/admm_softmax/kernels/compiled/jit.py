@@ -88,7 +88,7 @@ compile_time = _CompileTime()
 
 
 def compiled(function: Any, fastmath: set[str] = FAST) -> Any:
-    """Compile into every function that calls it."""
+    """Compile into every function that calls it. Python itself must not call it."""
     return njit(fastmath=fastmath, **_SETTINGS)(function)
 
 
