@@ -15,7 +15,6 @@ from numba.core.dispatcher import Dispatcher
 from admm_softmax.kernels.compiled import (
     elementary,
     folds,
-    gather,
     halves,
     integers,
     jit,
@@ -26,9 +25,8 @@ from admm_softmax.kernels.compiled import (
     targets,
     tiles,
 )
+from admm_softmax.kernels.compiled.layout import LANES
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
-
-LANES = lanes.LANES
 
 
 def load(A, k, t):
@@ -105,7 +103,7 @@ def turn_panel_of(half=None):
 
 
 def gather_tile(size, data, indices, start, stop, M, k, out, i):
-    columns = slice(k, k + size * gather.LANES)
+    columns = slice(k, k + size * LANES)
     out[i, columns] = data[start:stop].astype(float) @ M[indices[start:stop], columns]
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
+from numba.core import cgutils
 from numba.core.registry import cpu_target
 from numba.np.arrayobj import populate_array
 

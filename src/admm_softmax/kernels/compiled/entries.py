@@ -79,7 +79,7 @@ class Entry:
 
 def flat(nested: Any) -> list[Any]:
     """The members, with those of tuples and lists in their place."""
-    found = []
+    found: list[Any] = []
     for one in nested:
         if isinstance(one, (tuple, list)):
             found += one

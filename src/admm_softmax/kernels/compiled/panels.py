@@ -14,8 +14,8 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from admm_softmax.kernels.compiled.integers import groups, smaller
-from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store
-from admm_softmax.kernels.compiled.layout import TURNED
+from admm_softmax.kernels.compiled.lanes import load, spread, store
+from admm_softmax.kernels.compiled.layout import LANES, TURNED
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
 from admm_softmax.kernels.compiled.tiles import (
     Emitter,

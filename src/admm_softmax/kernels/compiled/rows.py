@@ -29,7 +29,6 @@ from admm_softmax.kernels.compiled.elementary import log_of_at_least_one
 from admm_softmax.kernels.compiled.integers import as_index
 from admm_softmax.kernels.compiled.jit import compiled, separate
 from admm_softmax.kernels.compiled.lanes import (
-    LANES,
     larger,
     load,
     spread,
@@ -38,7 +37,7 @@ from admm_softmax.kernels.compiled.lanes import (
     where_above,
     where_equal,
 )
-from admm_softmax.kernels.compiled.layout import CODED, TRUTH
+from admm_softmax.kernels.compiled.layout import CODED, LANES, TRUTH
 from admm_softmax.kernels.compiled.zstep import (
     MATRIX,
     VECTOR,

@@ -21,8 +21,8 @@ from numba import types
 from admm_softmax._cached import cached_property
 from admm_softmax.kernels.compiled.integers import groups, smaller
 from admm_softmax.kernels.compiled.jit import compiled, separate, with_globals
-from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store, store_as, sum_lanes
-from admm_softmax.kernels.compiled.layout import CHUNK_BYTES
+from admm_softmax.kernels.compiled.lanes import load, spread, store, store_as, sum_lanes
+from admm_softmax.kernels.compiled.layout import CHUNK_BYTES, LANES
 from admm_softmax.kernels.compiled.panels import (
     HALF_BYTES,
     clear_sums,
