@@ -29,7 +29,6 @@ print("numba" in sys.modules, compile_seconds() > 0, hashlib.sha256(W.tobytes())
 TANH = """
 import sys
 import numpy as np
-from admm_softmax.kernels.compiled import target
 from admm_softmax.kernels.compiled.passes import tanh_in_place
 
 x = np.linspace(-3, 3, 101, dtype=np.float32)
@@ -83,7 +82,7 @@ def damaged(content):
 def test_damaged_files_are_replaced(tmp_path):
     _, expected = run(TANH, tmp_path)
     kept = {path: path.read_bytes() for path in files(tmp_path)}
-    assert len(kept) == 3  # the target, the function and its entry
+    assert len(kept) == 3  # what Numba compiles for, the function, and its entry
     for contents in zip(*map(damaged, kept.values()), strict=True):
         for path, content in zip(kept, contents, strict=True):
             path.write_bytes(content)
@@ -218,3 +217,15 @@ def test_numpy_keeps_address_and_shape_where_entries_read_them():
     shape = (np.ctypeslib.ctypes.c_int64 * 3).from_address(words[2])
     assert tuple(shape) == array.shape
     assert layout.padded_lanes(1) == layout.LANES
+
+
+def test_only_the_newest_folders_stay(empty, monkeypatch):
+    monkeypatch.setattr(code_store, "KEPT_FOLDERS", 3)
+    for age in range(5):
+        folder = empty / f"admm-softmax-{age}"
+        folder.mkdir()
+        os.utime(folder, (1e9 - age, 1e9 - age))
+    (empty / "another's").mkdir()
+    code_store.write("facts", {})
+    kept = {f"{code_store._PREFIX}{name}" for name in (0, 1, code_store._key())}
+    assert {path.name for path in empty.iterdir()} == {"another's", *kept}

@@ -96,7 +96,7 @@ class DenseDesign(RowBlockDesign):
 
 
 def program_of(requests: list[Request]) -> Program:
-    """The requests, laid out for a compiled pass. Loads Numba."""
+    """The requests, laid out for a compiled pass. Loads compiled code."""
     from admm_softmax.kernels.compiled.programs import Call, Program  # noqa: PLC0415
 
     calls = [
@@ -132,7 +132,7 @@ class FusedWorker(Worker):
     def __init__(
         self, design: Located, W: Array, program: Program, n_groups: int, more: bool = False
     ) -> None:
-        # Loads Numba: not before a problem is large enough.
+        # Loads compiled code: not before a problem is large enough.
         from admm_softmax.kernels.compiled import layout, passes  # noqa: PLC0415
 
         X, d = design.X, design.X.shape[1]

@@ -164,7 +164,7 @@ class CsrWorker(Worker):
     """Scores and row kernel over CSR rows, then the product over CSC columns."""
 
     def __init__(self, design: SparseDesign, W: Array, program: Program) -> None:
-        # Loads Numba: not before a problem is large enough.
+        # Loads compiled code: not before a problem is large enough.
         from admm_softmax.kernels.compiled import arrays, layout, passes  # noqa: PLC0415
 
         d = design.X.shape[1]

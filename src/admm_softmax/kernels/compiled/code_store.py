@@ -19,6 +19,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
+from shutil import rmtree
 from typing import Any, NamedTuple
 
 import llvmlite
@@ -27,6 +28,9 @@ from llvmlite import binding
 #: Settings of Numba's that change no code.
 _HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_DISABLE_JIT"}
 _DIGEST_SIZE = sha256().digest_size
+_PREFIX = "admm-softmax-"
+#: How many folders may stand side by side: some versions times some CPUs, at up to 1 MB each.
+KEPT_FOLDERS = 32
 
 
 class Record(NamedTuple):
@@ -80,13 +84,23 @@ def write(name: str, facts: dict[str, Any], code: bytes = b"") -> None:
 
 def _replace(file: Path, content: bytes) -> None:
     """Write a file so that others see all of it or nothing."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    if not file.parent.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        _forget_old(file.parent)
     unfinished = file.with_name(f".{file.name}.{os.getpid()}-{token_hex(4)}")
     try:
         unfinished.write_bytes(content)
         unfinished.replace(file)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _forget_old(new: Path) -> None:
+    """Remove all but the newest folders beside a new one: every change of the sources makes one."""
+    folders = new.parent.glob(f"{_PREFIX}*")
+    by_age = sorted((folder.stat().st_mtime, folder) for folder in folders if folder != new)
+    for _, folder in by_age[: max(0, len(by_age) + 1 - KEPT_FOLDERS)]:
+        rmtree(folder, ignore_errors=True)
 
 
 def _file(folder: Path, name: str) -> Path:
@@ -107,7 +121,7 @@ def folders() -> list[Path]:
     """Where code may be kept: in NUMBA_CACHE_DIR; else beside the sources, else with the user's."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     roots = [Path(chosen)] if chosen else [Path(__file__).parent / "__pycache__", *_users_caches()]
-    return [root / f"admm-softmax-{_key()}" for root in roots]
+    return [root / f"{_PREFIX}{_key()}" for root in roots]
 
 
 def _users_caches() -> list[Path]:

@@ -5,7 +5,6 @@ Object code is loaded by LLVM alone. Numba is loaded only to compile.
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import import_module
 from threading import RLock
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from llvmlite import binding
 
 from admm_softmax.kernels.compiled import code_store
 from admm_softmax.kernels.compiled.code_store import Record
+from admm_softmax.kernels.compiled.target import TRIPLE
 
 
 class Loaded(NamedTuple):
@@ -43,7 +43,10 @@ def find(name: str) -> Loaded | None:
 def add(name: str, record: Record) -> Loaded:
     """Load object code, whose function others then call by this name."""
     with _lock:
-        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
+        module = binding.parse_assembly(f'target triple = "{TRIPLE}"')
+        # It only loads code, so that it does not matter for which CPU it would compile.
+        machine = binding.Target.from_triple(TRIPLE).create_target_machine(jit=True)
+        engine = binding.create_mcjit_compiler(module, machine)
         engine.add_object_file(binding.ObjectFileRef.from_data(record.code))
         engine.finalize_object()
         address = engine.get_function_address(record.symbol)
@@ -61,16 +64,3 @@ def twin(place: str) -> int:
 
         return jit.load(getattr(import_module(module), function))
     return found.address
-
-
-def _machine() -> Any:
-    """Code is only loaded, so that it does not matter for which CPU this would compile."""
-    _initialize()
-    target = binding.Target.from_default_triple()
-    return target.create_target_machine(codemodel="jitdefault", jit=True)
-
-
-@cache
-def _initialize() -> None:
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()

@@ -82,11 +82,11 @@ def _numba_target() -> tuple[str, str, str]:
     Only Numba knows what it makes of its settings and of this CPU. What it says is kept beside the
     code, in a folder for these settings and this CPU.
     """
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
     kept = code_store.read("target")
     if kept is not None:
         triple, cpu, features = kept[0]["target"]
-        binding.initialize_native_target()
-        binding.initialize_native_asmprinter()
         return triple, cpu, features
     from numba.core.registry import cpu_target  # noqa: PLC0415  (loads Numba)
 
@@ -101,9 +101,10 @@ def vector_registers(triple: str, n_bytes: int) -> int:
 
 
 _TARGET = _numba_target()
+TRIPLE = _TARGET[0]
 #: Bytes in a vector register.
 VECTOR_BYTES = vector_bytes(*_TARGET)
 #: The shapes of the tiles.
-TILES = TILE_SHAPES[vector_registers(_TARGET[0], VECTOR_BYTES)]
+TILES = TILE_SHAPES[vector_registers(TRIPLE, VECTOR_BYTES)]
 #: Whether float16 becomes float32 by an instruction.
 CONVERTS_HALVES = converts_halves(*_TARGET)
