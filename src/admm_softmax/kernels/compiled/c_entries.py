@@ -14,7 +14,7 @@ from numba.np.arrayobj import populate_array
 from admm_softmax.kernels.compiled.code_store import Record
 
 _WORD = ir.IntType(64)
-_WORDS = _WORD.as_pointer()
+_BLOCK = _WORD.as_pointer()
 
 
 def record(name: str, called: str, signature: Any) -> Record:
@@ -23,7 +23,7 @@ def record(name: str, called: str, signature: Any) -> Record:
     library = context.codegen().create_library(name)
     library.enable_object_caching()
     module = context.create_module(name)
-    function = ir.Function(module, ir.FunctionType(_WORD, [_WORDS]), name)
+    function = ir.Function(module, ir.FunctionType(_WORD, [_BLOCK]), name)
     builder = ir.IRBuilder(function.append_basic_block())
     words = _words(builder, function.args[0])
     values = [_value(context, builder, kind, words) for kind in signature.args]
@@ -61,12 +61,12 @@ def _value(context: Any, builder: Any, kind: Any, words: Iterator[Any]) -> Any:
 
 def _array(context: Any, builder: Any, kind: Any, word: Any) -> Any:
     """A C-ordered array, from where NumPy keeps its address, number of dimensions and shape."""
-    fields = builder.inttoptr(word, _WORDS)
+    fields = builder.inttoptr(word, _BLOCK)
 
     def pointer(base: Any, place: int) -> Any:
         return builder.load(builder.gep(base, [ir.Constant(_WORD, place)]))
 
-    lengths = builder.inttoptr(pointer(fields, 2), _WORDS)
+    lengths = builder.inttoptr(pointer(fields, 2), _BLOCK)
     shape = [pointer(lengths, axis) for axis in range(kind.ndim)]
     array = context.make_array(kind)(context, builder)
     itemsize = ir.Constant(_WORD, context.get_abi_sizeof(array.data.type.pointee))

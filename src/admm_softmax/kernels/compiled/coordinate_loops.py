@@ -9,20 +9,20 @@ from numba import types
 
 from admm_softmax.kernels import coordinates
 from admm_softmax.kernels.compiled.jit import separate
-from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR
+from admm_softmax.kernels.compiled.zstep import CUBE, MATRIX, VECTOR
 
-_CUBE, _PLACES, _NUMBER = types.float64[:, :, ::1], types.intp[::1], types.float64
+_PLACES, _NUMBER = types.intp[::1], types.float64
 SIGNATURES = {
-    "spread_pairs": types.void(_CUBE, _CUBE, _CUBE, _NUMBER, VECTOR, _CUBE),
+    "spread_pairs": types.void(CUBE, CUBE, CUBE, _NUMBER, VECTOR, CUBE),
     "bound_rows": types.void(
-        VECTOR, _CUBE, _CUBE, types.intp, VECTOR, VECTOR, VECTOR, VECTOR
+        VECTOR, CUBE, CUBE, types.intp, VECTOR, VECTOR, VECTOR, VECTOR
     ),
     "descend_entries": types.intp(
-        MATRIX, _NUMBER, MATRIX, VECTOR, VECTOR, MATRIX, MATRIX, MATRIX, _CUBE, _CUBE, MATRIX,
+        MATRIX, _NUMBER, MATRIX, VECTOR, VECTOR, MATRIX, MATRIX, MATRIX, CUBE, CUBE, MATRIX,
         MATRIX, VECTOR, types.intp, _NUMBER,
     ),
     "descend_groups": types.intp(
-        MATRIX, _NUMBER, VECTOR, VECTOR, VECTOR, VECTOR, _PLACES, _PLACES, MATRIX, _CUBE, _CUBE,
+        MATRIX, _NUMBER, VECTOR, VECTOR, VECTOR, VECTOR, _PLACES, _PLACES, MATRIX, CUBE, CUBE,
         MATRIX, MATRIX, VECTOR, types.intp, _NUMBER, MATRIX, types.boolean[::1],
     ),
 }  # fmt: skip

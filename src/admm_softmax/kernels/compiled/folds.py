@@ -29,7 +29,7 @@ from admm_softmax.kernels.compiled.layout import CODED, TRUTH, WEIGHTS, WORK
 from admm_softmax.kernels.compiled.rows import TWIN
 from admm_softmax.kernels.compiled.thin import PRODUCTS
 from admm_softmax.kernels.compiled.tiles import I, address_of
-from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR, solve_tile
+from admm_softmax.kernels.compiled.zstep import CUBE, MATRIX, VECTOR, solve_tile
 
 #: From so many classes on, looking a row's label up costs less than reading its column of C: two
 #: steps per row against two vectors per class and LANES rows. Chosen by count.
@@ -37,7 +37,6 @@ CODED_FROM = 32
 #: Rows added up in the data's precision before they join the sum in double: so many, and so many
 #: blocks, each of which is one addition.
 FLUSH, FLUSH_BLOCKS = 1024, 16
-_CUBE = types.float64[:, :, ::1]
 _INDICES = types.intp[::1]
 
 call_twin = calling_at(TWIN)
@@ -66,7 +65,7 @@ def dense_pass(dtype: str, state_dtype: str, half: str | None, many: bool) -> An
     p = PRODUCTS[np.dtype(dtype)]
     stored = p if half is None else HALF_PRODUCTS[half]
     forward = stored.with_many if many else stored.with_few
-    state, room = _rows_of(state_dtype), (_CUBE, MATRIX, _CUBE, MATRIX, p.flat, *[p.matrix] * 3)
+    state, room = _rows_of(state_dtype), (CUBE, MATRIX, CUBE, MATRIX, p.flat, *[p.matrix] * 3)
     signature = types.intp(
         I, I, I, I, I, I, I, I, types.Tuple(room), p.matrix, VECTOR, types.boolean, MATRIX,
         _INDICES, MATRIX, MATRIX, _INDICES, state, state, p.matrix, MATRIX, MATRIX, I,
@@ -95,7 +94,7 @@ def csr_pass(dtype: str, index: str, state_dtype: str) -> Any:
     state, (data, indices) = _rows_of(state_dtype), map(from_dtype, map(np.dtype, (dtype, index)))
     signature = types.void(
         I, data[::1], indices[::1], _INDICES, I, I,
-        types.Tuple((MATRIX, MATRIX, _CUBE, MATRIX, MATRIX)), data[:, ::1], VECTOR, MATRIX,
+        types.Tuple((MATRIX, MATRIX, CUBE, MATRIX, MATRIX)), data[:, ::1], VECTOR, MATRIX,
         _INDICES, MATRIX, MATRIX, _INDICES, state, state, MATRIX, MATRIX,
     )  # fmt: skip
     multiply, run_tile = multiply_rows(dtype, index, dtype), _run_tile_of(state_dtype)
@@ -110,7 +109,7 @@ def scores_pass(state_dtype: str) -> Any:
     """The row kernels alone, on scores."""
     state = _rows_of(state_dtype)
     signature = types.void(
-        I, types.Tuple((MATRIX, MATRIX, _CUBE, MATRIX)), MATRIX, MATRIX, _INDICES, MATRIX, MATRIX,
+        I, types.Tuple((MATRIX, MATRIX, CUBE, MATRIX)), MATRIX, MATRIX, _INDICES, MATRIX, MATRIX,
         _INDICES, state, MATRIX, state, MATRIX,
     )  # fmt: skip
     copy = with_globals(_run_scores, state_dtype, run_tile=_run_tile_of(state_dtype))
@@ -133,7 +132,7 @@ def _run_tile_of(state_dtype: str) -> Any:
     scalar, state = from_dtype(np.dtype(state_dtype)), _rows_of(state_dtype)
     signature = types.void(
         types.intp, MATRIX, MATRIX, types.intp, types.intp, _INDICES, MATRIX, MATRIX, _INDICES,
-        state, _CUBE, MATRIX, MATRIX, state, MATRIX,
+        state, CUBE, MATRIX, MATRIX, state, MATRIX,
     )  # fmt: skip
     copy = with_globals(_run_tile, str(scalar), fetch=fetching(scalar), store=storing(scalar))
     return separate(signature)(copy)
@@ -271,7 +270,7 @@ def _run_scores(
 
 
 @separate(
-    types.void(_CUBE, MATRIX, MATRIX, _INDICES, MATRIX, types.float64, MATRIX, MATRIX, MATRIX,
+    types.void(CUBE, MATRIX, MATRIX, _INDICES, MATRIX, types.float64, MATRIX, MATRIX, MATRIX,
                VECTOR)
 )  # fmt: skip
 def solve_rows(

@@ -30,7 +30,7 @@ FAST = {"nsz", "arcp", "contract", "reassoc"}
 STRICT = {"contract"}
 
 #: Python calls no function of Numba's: so without the wrappers that convert its objects.
-_SETTINGS = {
+_NUMBA_OPTIONS = {
     "nogil": True,
     "error_model": "numpy",
     "no_cpython_wrapper": True,
@@ -89,7 +89,7 @@ compile_time = _CompileTime()
 
 def compiled(function: Any, fastmath: set[str] = FAST) -> Any:
     """Compile into every function that calls it. Python itself must not call it."""
-    return njit(fastmath=fastmath, **_SETTINGS)(function)
+    return njit(fastmath=fastmath, **_NUMBA_OPTIONS)(function)
 
 
 def compiled_strictly(function: Any) -> Any:

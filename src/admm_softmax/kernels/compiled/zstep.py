@@ -22,7 +22,7 @@ from admm_softmax.kernels.zstep import MOST_NEWTON_STEPS, MOST_ROOT_STEPS
 
 DONE, MOVING, HARD = 0.0, 1.0, 2.0
 
-MATRIX, VECTOR = types.float64[:, ::1], types.float64[::1]
+CUBE, MATRIX, VECTOR = types.float64[:, :, ::1], types.float64[:, ::1], types.float64[::1]
 _SOLVE = (
     MATRIX, MATRIX, types.float64, MATRIX, MATRIX, types.boolean, types.intp,
     types.float64[:, :, ::1], MATRIX,
