@@ -24,6 +24,7 @@ def python(monkeypatch):
     def entry(place, *kind):
         module, _, maker = place.partition(":")
         ran.append(maker)
+        kind = [str(one) if isinstance(one, np.dtype) else one for one in kind]
         return as_python(getattr(import_module(module), maker)(*kind))
 
     monkeypatch.setattr(passes, "entry", entry)

@@ -56,7 +56,7 @@ def test_sparse_rows_times_a_thin_matrix(K, index, dtype):
     M = layout.padded_columns(rng.standard_normal((90, K)).astype(dtype), dtype)
     out = np.full((20, M.shape[1]), np.nan)
     arrays = X.data, X.indices.astype(index), X.indptr.astype(np.intp)
-    kinds = [str(np.dtype(kind)) for kind in (dtype, index, dtype)]
+    kinds = map(np.dtype, (dtype, index, dtype))
     entry("admm_softmax.kernels.compiled.gather:multiply_rows", *kinds)(*arrays, 5, 20, M, out)
     expected = (X.astype(np.float64) @ M[:, :K])[5:25]
     np.testing.assert_allclose(out[:, :K], expected, rtol=1e-12, atol=1e-13)

@@ -147,7 +147,8 @@ def _digest(settings: tuple[tuple[str, str], ...], host: tuple[str, str]) -> str
     named = dict(settings)
     if "NUMBA_CPU_NAME" in named and "NUMBA_CPU_FEATURES" in named:
         host = ("", "")  # machines that all compile for the same CPU share what they compile
-    versions = version("numba"), llvmlite.__version__, sys.implementation.cache_tag
+    python = sys.implementation.cache_tag, object.__basicsize__
+    versions = version("numba"), llvmlite.__version__, python
     facts = settings, host, versions, binding.get_process_triple(), _sources()
     return sha256(repr(facts).encode()).hexdigest()[:16]
 

@@ -5,6 +5,7 @@ Object code is loaded by LLVM alone. Numba is loaded only to compile.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from threading import RLock
 from typing import Any, NamedTuple
@@ -55,6 +56,7 @@ def add(name: str, record: Record) -> Loaded:
         return _loaded[name]
 
 
+@cache
 def twin(place: str) -> int:
     """The address of a row kernel's compiled twin, given as "module:function"."""
     module, _, function = place.partition(":")

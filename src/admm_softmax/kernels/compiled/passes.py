@@ -15,28 +15,24 @@ from admm_softmax.kernels.compiled.entries import Entry, entry
 _FOLDER = "admm_softmax.kernels.compiled"
 
 
-def _named(*dtypes: Any) -> list[str]:
-    return [str(np.dtype(dtype)) for dtype in dtypes]
-
-
 def dense_pass(dtype: Any, state_dtype: Any, half: str | None, many: bool) -> Entry:
     """The pass over dense X: see `folds.dense_pass`."""
-    return entry(f"{_FOLDER}.folds:dense_pass", *_named(dtype, state_dtype), half, many)
+    return entry(f"{_FOLDER}.folds:dense_pass", np.dtype(dtype), np.dtype(state_dtype), half, many)
 
 
 def csr_pass(dtype: Any, index: Any, state_dtype: Any) -> Entry:
     """The pass over CSR rows: see `folds.csr_pass`."""
-    return entry(f"{_FOLDER}.folds:csr_pass", *_named(dtype, index, state_dtype))
+    return entry(f"{_FOLDER}.folds:csr_pass", *map(np.dtype, (dtype, index, state_dtype)))
 
 
 def scores_pass(state_dtype: Any) -> Entry:
     """The row kernels alone, on scores."""
-    return entry(f"{_FOLDER}.folds:scores_pass", *_named(state_dtype))
+    return entry(f"{_FOLDER}.folds:scores_pass", np.dtype(state_dtype))
 
 
 def columns_pass(dtype: Any, index: Any, of_product: Any) -> Entry:
     """The product with the transpose of X, stored by columns: see `gather.columns_pass`."""
-    return entry(f"{_FOLDER}.gather:columns_pass", *_named(dtype, index, of_product))
+    return entry(f"{_FOLDER}.gather:columns_pass", *map(np.dtype, (dtype, index, of_product)))
 
 
 def rows_solver() -> Entry:
@@ -47,7 +43,7 @@ def rows_solver() -> Entry:
 def substitutions(dtype: Any) -> tuple[Entry, Entry]:
     """Both steps of a solve with a triangle of this precision: see `substitution`."""
     down, up = (
-        entry(f"{_FOLDER}.substitution:{way}", *_named(dtype)) for way in ("downward", "upward")
+        entry(f"{_FOLDER}.substitution:{way}", np.dtype(dtype)) for way in ("downward", "upward")
     )
     return down, up
 
