@@ -71,8 +71,8 @@ class Entry:
         arrays = [values[i] for i in self._arrays]
         if [array.dtype for array in arrays] != self._dtypes:
             raise self._refusal(arrays)
-        numbers = [values[i] for i in self._numbers]
-        done: int = self._call(self._block.pack(*numbers, *map(id, arrays)))
+        words = [values[i] for i in self._numbers] + [id(array) for array in arrays]
+        done: int = self._call(self._block.pack(*words))
         if done == REFUSED:
             raise self._refusal(arrays)
         return done
