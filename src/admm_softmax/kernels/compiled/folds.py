@@ -17,7 +17,6 @@ import numpy as np
 from numba import from_dtype, types
 
 from admm_softmax.kernels.compiled.gather import multiply_rows
-from admm_softmax.kernels.compiled.halves import HALF_PRODUCTS
 from admm_softmax.kernels.compiled.integers import as_index, smaller
 from admm_softmax.kernels.compiled.jit import (
     calling_at,
@@ -63,7 +62,7 @@ def dense_pass(dtype: str, state_dtype: str, half: str | None, many: bool) -> An
     `many` classes X W goes by turned panels.
     """
     p = PRODUCTS[np.dtype(dtype)]
-    stored = p if half is None else HALF_PRODUCTS[half]
+    stored = p if half is None else _products_of(half)
     forward = stored.with_many if many else stored.with_few
     state, room = _rows_of(state_dtype), (CUBE, MATRIX, CUBE, MATRIX, p.flat, *[p.matrix] * 3)
     signature = types.intp(
@@ -119,6 +118,13 @@ def scores_pass(state_dtype: str) -> Any:
 def rows_solver() -> Any:
     """The z-step alone."""
     return solve_rows
+
+
+def _products_of(half: str) -> Any:
+    """The products over X of halves, which few need."""
+    from admm_softmax.kernels.compiled.halves import HALF_PRODUCTS  # noqa: PLC0415
+
+    return HALF_PRODUCTS[half]
 
 
 def _rows_of(dtype: str) -> Any:

@@ -20,7 +20,7 @@ import operator
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 from numba.core.datamodel import models
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, register_model
@@ -82,9 +82,19 @@ for _operation, _instruction in (
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any:
-    """The pointer to as many entries of an array, of its own type, as there are lanes."""
-    value = context.make_array(kind)(context, builder, array)
-    pointer = cgutils.get_item_pointer(context, builder, kind, value, place)
+    """The pointer to as many entries of a C-ordered array, of its own type, as there are lanes.
+
+    From two of the array's fields: Numba's own way unpacks all of them, every time, which is
+    more to compile.
+    """
+    assert kind.layout == "C"
+    fields = context.data_model_manager[kind]
+    offset = place[0]
+    for axis in range(1, kind.ndim):
+        length = builder.extract_value(array, (fields.get_field_position("shape"), axis))
+        offset = builder.add(builder.mul(offset, length), place[axis])
+    data = builder.extract_value(array, fields.get_field_position("data"))
+    pointer = builder.gep(data, [offset], inbounds=True)
     vector = ir.VectorType(context.get_value_type(kind.dtype), LANES)
     return builder.bitcast(pointer, vector.as_pointer())
 
