@@ -18,7 +18,7 @@ from admm_softmax import (
 from admm_softmax.contracts import check_design
 from admm_softmax.design import DenseDesign, Design, HalfDesign
 from admm_softmax.kernels import rows
-from admm_softmax.kernels.compiled import halves, target
+from admm_softmax.kernels.compiled import passes, target
 
 
 def bits_of(X):
@@ -91,7 +91,7 @@ def test_every_number_is_widened_exactly(entry):
     exact = widened(bits) if entry == "bfloat16" else bits.view(np.float16).astype(np.float32)
     if entry == "moved":  # what CPUs without the instruction do
         found = np.empty(bits.size, np.float32)
-        halves.widen_halves(bits.reshape(-1), found)
+        passes.widen_halves(bits.reshape(-1), found)
         found = found.reshape(bits.shape)
     else:
         # A product with the identity would spread NaN: take those out, and infinities too.

@@ -65,13 +65,13 @@ def _single(design: Design, state: Rows) -> Rows:
 
 
 def _solve_triangle(dtype: Any) -> None:
-    from admm_softmax.kernels.compiled import triangular  # noqa: PLC0415  (loads Numba)
+    from admm_softmax.kernels.compiled import triangular  # noqa: PLC0415  (loads LLVM)
 
     triangular.solve(np.eye(2 * D, dtype=dtype), np.ones((2 * D, K)))
 
 
 def _convert() -> None:
-    from admm_softmax.kernels.compiled import halves, tanh  # noqa: PLC0415  (load Numba)
+    from admm_softmax.kernels.compiled import passes  # noqa: PLC0415  (loads LLVM)
 
-    halves.widen_halves(np.zeros(2, np.uint16), np.zeros(2, np.float32))
-    tanh.tanh_in_place(np.zeros(2, np.float32))
+    passes.widen_halves(np.zeros(2, np.uint16), np.zeros(2, np.float32))
+    passes.tanh_in_place(np.zeros(2, np.float32))

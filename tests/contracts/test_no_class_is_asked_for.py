@@ -18,8 +18,9 @@ FILES = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("
 CONTRACTS = ("Design", "Penalty", "Rough", "Chainable", "Solver", "Strategy")
 #: The parameter `penalty` of an estimator may name the usual penalty by its class.
 TOLERATED = {("estimators/sklearn_parameters.py", "Tikhonov")}
-#: Arrays that one call stores once, and options that skl2onnx keys so.
-MAY_USE_ID = {"storage/bundles.py", "exchange/onnx.py"}
+#: Arrays that one call stores once, options that skl2onnx keys so, and where compiled code finds an
+#: array's address and shape.
+MAY_USE_ID = {"storage/bundles.py", "exchange/onnx.py", "kernels/compiled/entries.py"}
 #: What must know neither the precision of numbers by their bytes, nor arrays with a row per example.
 ABOVE_DESIGNS = ("solvers/", "path/", "estimators/", "probes/", "problem.py", "prepared.py")
 

@@ -249,7 +249,7 @@ def test_images_are_those_of_fit():
 
 
 def test_compiled_tanh_is_that_of_numpy():
-    from admm_softmax.kernels.compiled.tanh import tanh_in_place
+    from admm_softmax.kernels.compiled.passes import tanh_in_place
 
     x = np.concatenate([np.linspace(-12, 12, 100_001), np.geomspace(1e-30, 1, 1000)])
     found = np.append(x, [np.nan, np.inf, -np.inf]).astype(np.float32)

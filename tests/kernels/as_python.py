@@ -17,14 +17,17 @@ from admm_softmax.kernels.compiled import (
     folds,
     gather,
     halves,
+    integers,
     jit,
     lanes,
+    loading,
     panels,
+    rows,
+    targets,
     tiles,
 )
+from admm_softmax.kernels.compiled.layout import LANES
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
-
-LANES = lanes.LANES
 
 
 def load(A, k, t):
@@ -114,15 +117,22 @@ def turn_panel_of(half=None):
 
 
 def gather_tile(size, data, indices, pointers, first, count, M, k, out):
-    columns = slice(k, k + size * gather.LANES)
+    columns = slice(k, k + size * LANES)
     for t in range(count):
         entries = slice(pointers[first + t], pointers[first + t + 1])
         out[t, columns] = data[entries].astype(float) @ M[indices[entries], columns].astype(float)
 
 
+def twin_of(kernel):
+    """The compiled twin of a row kernel, as Python."""
+    module, _, name = kernel.twin.partition(":")
+    return as_python(getattr({"rows": rows, "targets": targets}[module.rpartition(".")[2]], name))
+
+
 def call_twin(address, *arguments):
     """The row kernel whose compiled code is there."""
-    (twin,) = [call for call, target in jit._separate.items() if target._address == address]
+    names = [name for name, found in loading._loaded.items() if found.address == address]
+    (twin,) = [call for call, target in jit._separate.items() if target.name in names]
     as_python(twin)(*arguments)
 
 
@@ -138,6 +148,9 @@ STAND_INS = {
     lanes.mantissa_of: lambda x: 2.0 * np.frexp(x)[0],
     lanes.exponent_of: lambda x: np.frexp(x)[1] - 1.0,
     lanes.power_of_two: lambda rounded: np.exp2(rounded - elementary.ROUNDER),
+    integers.groups: lambda count, most: -(-count // most),
+    integers.smaller: min,
+    integers.as_index: int,
     jit.use_wide_vectors: lambda: None,
     jit.keep_small: lambda: None,
     tiles.address_of: lambda A: A.ctypes.data,

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from admm_softmax.kernels import rows
+from admm_softmax.kernels.compiled import layout
 from admm_softmax.kernels.compiled import rows as twins
 from admm_softmax.kernels.row_kernel import RowKernel
 from admm_softmax.kernels.zstep import zstep
-from tests.kernels.as_python import LANES, as_python
+from tests.kernels.as_python import LANES, as_python, twin_of
 from tests.problems import assert_close
 
 K, T, COUNT = 4, 2 * LANES, 2 * LANES - 3
@@ -32,15 +33,15 @@ def run_twin(kernel, scores, inputs):
     C = np.eye(K)[codes] if codes.ndim == 1 else codes
     w = np.zeros(T)
     w[:COUNT] = inputs.get("weights", 0.0)
-    lane = np.zeros((twins.ROOM + twins.INPUT_LANES, T))
-    lane[twins.CODED] = codes.ndim == 1
-    lane[twins.TRUTH, :COUNT] = C.argmax(axis=1)
+    lane = np.zeros((layout.ROOM + layout.INPUT_LANES, T))
+    lane[layout.CODED] = codes.ndim == 1
+    lane[layout.TRUTH, :COUNT] = C.argmax(axis=1)
     R, new = np.zeros((max(kernel.results, 1) * K, T)), np.zeros((K, T))
     sums = np.zeros(max(len(kernel.sums), 8))
     state = inputs.get("state", np.zeros((COUNT, K)))
-    as_python(kernel.load_twin())(
+    twin_of(kernel)(
         np.array(kernel.values), tile(scores), tile(C), w, tile(state), COUNT,
-        np.zeros((twins.WORK, K, T)), lane, R, new, sums,
+        np.zeros((layout.WORK, K, T)), lane, R, new, sums,
     )  # fmt: skip
     return R[:, :COUNT].T, new[:, :COUNT].T, sums[: len(kernel.sums)]
 

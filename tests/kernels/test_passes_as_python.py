@@ -1,5 +1,7 @@
 """The source of compiled passes, run as Python: the same as the specification."""
 
+from importlib import import_module
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -7,14 +9,7 @@ import scipy.sparse as sp
 
 from admm_softmax.design import as_design
 from admm_softmax.kernels import rows, thresholds
-from admm_softmax.kernels.compiled import (
-    folds,
-    gather,
-    halves,
-    programs,
-    tanh,
-    triangular,
-)
+from admm_softmax.kernels.compiled import folds, passes, programs, triangular
 from admm_softmax.kernels.targets import kernel_of
 from admm_softmax.kernels.zstep import zstep
 from tests.kernels.as_python import as_python
@@ -23,29 +18,16 @@ from tests.problems import assert_close
 
 @pytest.fixture
 def python(monkeypatch):
-    """Every pass is run as Python, whatever its size. What ran is noted."""
+    """Every function that Python calls is run as Python, whatever its size. What ran is noted."""
     ran = []
 
-    def replace(module, name):
-        made = getattr(module, name)
+    def entry(place, *kind):
+        module, _, maker = place.partition(":")
+        ran.append(maker)
+        kind = [str(one) if isinstance(one, np.dtype) else one for one in kind]
+        return as_python(getattr(import_module(module), maker)(*kind))
 
-        def as_source(*kind):
-            ran.append(name)
-            functions = made(*kind)
-            if isinstance(functions, tuple):
-                return tuple(map(as_python, functions))
-            return as_python(functions)
-
-        monkeypatch.setattr(module, name, as_source)
-
-    for module, name in (
-        (folds, "dense_pass"),
-        (folds, "csr_pass"),
-        (gather, "columns_pass"),
-        (programs, "scores_pass"),
-        (triangular, "_steps"),
-    ):
-        replace(module, name)
+    monkeypatch.setattr(passes, "entry", entry)
     monkeypatch.setattr(thresholds, "COMPILED_FROM_PRODUCTS", 0)
     with np.errstate(all="ignore"):
         yield ran
@@ -137,13 +119,12 @@ def test_the_source_of_many_targets_is_their_kernel(n_classes, python):
 
 
 @pytest.mark.parametrize("soft", [False, True], ids=["codes", "soft labels"])
-def test_the_source_of_the_z_step_alone(soft, monkeypatch):
+def test_the_source_of_the_z_step_alone(soft, python):
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(programs, "_solve_rows", lambda: as_python(folds.solve_rows))
     V, K = 3 * rng.standard_normal((70, 4)), 4
     labels = rng.dirichlet(np.ones(K), 70) if soft else rng.integers(0, K, 70)
-    with np.errstate(all="ignore"):
-        Z, P, steps = programs.zstep(V, labels, 0.1, np.zeros((70, K)))
+    Z, P, steps = programs.zstep(V, labels, 0.1, np.zeros((70, K)))
+    assert python == ["rows_solver"]
     expected, P_expected, _ = zstep(V, labels, 0.1, np.zeros((70, K)))
     assert_close(Z, expected, 1e-10)
     assert_close(P, P_expected, 1e-10)
@@ -157,23 +138,22 @@ def test_the_source_of_triangular_solves(d, K, dtype, python):
     L = np.tril(rng.standard_normal((d, d)) / d) + np.eye(d)
     B = rng.standard_normal((d, K))
     found = triangular.solve(L.astype(dtype), B)
-    assert python == ["_steps"]
+    assert python == ["downward", "upward"]
     tol = 1e-10 if dtype == np.float64 else 1e-5
     assert_close(found, np.linalg.solve(L @ L.T, B), tol)
 
 
-def test_the_source_of_tanh(monkeypatch):
-    monkeypatch.setattr(tanh, "callable_from_python", as_python)
+def test_the_source_of_tanh(python):
     x = np.linspace(-30, 30, 1204, dtype=np.float32).reshape(4, 301)
     found = x.copy()
-    tanh.tanh_in_place(found)
+    passes.tanh_in_place(found)
+    assert python == ["tanh_of_array"]
     np.testing.assert_allclose(found, np.tanh(x), rtol=1e-6)
 
 
-def test_the_source_that_widens_halves(monkeypatch):
-    monkeypatch.setattr(halves, "callable_from_python", as_python)
+def test_the_source_that_widens_halves(python):
     every = np.arange(0, 2**16, 13, dtype=np.uint16)
     out = np.empty(len(every), np.float32)
-    with np.errstate(all="ignore"):
-        halves.widen_halves(every, out)
+    passes.widen_halves(every, out)
+    assert python == ["widening"]
     np.testing.assert_array_equal(out, every.view(np.float16).astype(np.float32))

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from admm_softmax.design import DenseDesign
 from admm_softmax.kernels import rows, thresholds
-from admm_softmax.kernels.compiled import gather, jit, thin
+from admm_softmax.kernels.compiled import layout
+from admm_softmax.kernels.compiled.entries import entry
 from tests.problems import placed
 
 
@@ -40,10 +41,10 @@ def test_thin_products(n, d, K, dtype, shift, order):
 
 def test_what_is_added_up_begins_where_cache_lines_do():
     for dtype in (np.float32, np.float64):
-        G = thin.aligned(5, 70, dtype)
+        G = layout.aligned(5, 70, dtype)
         assert G.ctypes.data % 64 == G.strides[0] % 64 == 0
         assert G.strides[0] // 64 % 2 == 1
-        assert G.shape[1] >= thin.padded(70, G.itemsize) >= 70
+        assert G.shape[1] >= layout.padded(70, G.itemsize) >= 70
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -52,11 +53,11 @@ def test_what_is_added_up_begins_where_cache_lines_do():
 def test_sparse_rows_times_a_thin_matrix(K, index, dtype):
     rng = np.random.default_rng(K)
     X = sp.random_array((30, 90), density=0.1, rng=rng, dtype=dtype, format="csr")
-    M = gather.padded_columns(rng.standard_normal((90, K)).astype(dtype), dtype)
+    M = layout.padded_columns(rng.standard_normal((90, K)).astype(dtype), dtype)
     out = np.full((20, M.shape[1]), np.nan)
     arrays = X.data, X.indices.astype(index), X.indptr.astype(np.intp)
-    multiply = gather.multiply_rows(*map(np.dtype, (dtype, index, dtype)))
-    jit.callable_from_python(multiply)(*arrays, 5, 20, M, out)
+    kinds = map(np.dtype, (dtype, index, dtype))
+    entry("admm_softmax.kernels.compiled.gather:multiply_rows", *kinds)(*arrays, 5, 20, M, out)
     expected = (X.astype(np.float64) @ M[:, :K])[5:25]
     np.testing.assert_allclose(out[:, :K], expected, rtol=1e-12, atol=1e-13)
     np.testing.assert_array_equal(out[:, K:], 0.0)

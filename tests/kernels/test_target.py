@@ -8,8 +8,9 @@ import sys
 import numpy as np
 import pytest
 from llvmlite import binding
+from numba.core.registry import cpu_target
 
-from admm_softmax.kernels.compiled import jit, target, thin
+from admm_softmax.kernels.compiled import jit, layout, target, thin
 from tests.machines import CPUS, cpu_flags
 from tests.trust.effort import DEEP
 
@@ -112,8 +113,8 @@ def test_the_width_is_what_llvm_makes_of_name_and_features(cpu, features, width)
     assert target.vector_registers(X86, width) == (32 if width == 64 else 16)
 
 
-def test_numba_keys_its_cache_by_what_the_width_comes_from():
-    magic = target.cpu_target.target_context.codegen().magic_tuple()
+def test_numba_compiles_for_what_the_width_comes_from():
+    magic = cpu_target.target_context.codegen().magic_tuple()
     assert tuple(map(str, magic)) == target._TARGET
 
 
@@ -185,6 +186,6 @@ print(np.isfinite(problem.at(np.zeros(problem.shape)).gradient).all())
 
 def test_padding_is_whole_tiles():
     for itemsize in (4, 8):
-        assert thin.panel(itemsize) * itemsize == target.TILES.vectors * target.VECTOR_BYTES
-        assert thin.padded(1, itemsize) == thin.panel(itemsize)
+        assert layout.panel(itemsize) * itemsize == target.TILES.vectors * target.VECTOR_BYTES
+        assert layout.padded(1, itemsize) == layout.panel(itemsize)
     assert jit.load(thin.PRODUCTS[np.dtype(np.float64)].flush)

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from admm_softmax.kernels import zstep as specification
-from admm_softmax.kernels.compiled import jit
 from admm_softmax.kernels.compiled import programs as compiled
 from admm_softmax.kernels.softmax import minus_labels, softmax
 
@@ -92,16 +91,6 @@ def test_many_classes_with_a_far_start(zstep, K, rho):
     V, labels = rng.uniform(-10, 10, (1000, K)), rng.integers(0, K, 1000)
     Z, _, _ = zstep(V, labels, rho, np.zeros_like(V))
     assert excess(Z, V, labels, rho) <= 1.0
-
-
-def test_a_place_to_cache_is_not_needed(monkeypatch):
-    def no_cache(cache=False, **settings):
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return lambda function: function
-
-    monkeypatch.setattr(jit, "njit", no_cache)
-    assert jit.compiled(len) is len
 
 
 def test_warm_start_takes_few_steps():

@@ -98,7 +98,7 @@ class DenseDesign(RowBlockDesign):
 
 
 def program_of(requests: list[Request]) -> Program:
-    """The requests, laid out for a compiled pass. Loads Numba."""
+    """The requests, laid out for a compiled pass. Loads compiled code."""
     from admm_softmax.kernels.compiled.programs import Call, Program  # noqa: PLC0415
 
     calls = [
@@ -134,8 +134,8 @@ class FusedWorker(Worker):
     def __init__(
         self, design: Located, W: Array, program: Program, n_groups: int, more: bool = False
     ) -> None:
-        # Loads Numba: not before a problem is large enough.
-        from admm_softmax.kernels.compiled import folds, thin  # noqa: PLC0415
+        # Loads compiled code: not before a problem is large enough.
+        from admm_softmax.kernels.compiled import layout, passes  # noqa: PLC0415
 
         X, d = design.X, design.X.shape[1]
         dtype, state_dtype = design.dtype, program.state_dtype(design.state_dtype)
@@ -143,12 +143,12 @@ class FusedWorker(Worker):
         self.block = MANY_CLASSES_BLOCK if self.many else _block_rows(d * dtype.itemsize)
         program = replace(program, tile_rows=min(program.tile_rows, self.block))
         self.design, self.program, self.more = design, program, more
-        self.fold = folds.dense_pass(dtype, state_dtype, design.half, self.many)
-        self.Wt = thin.transposed(W[:d], dtype)
+        self.fold = passes.dense_pass(dtype, state_dtype, design.half, self.many)
+        self.Wt = layout.transposed(W[:d], dtype)
         self.bias = np.array(W[d] if design.intercept else np.zeros(W.shape[1]), np.float64)
         self.state = program.states(design.state_dtype)
         in_rows = X.strides[1] == X.itemsize
-        self.whole = thin.whole_columns(d, dtype.itemsize) if in_rows else 0
+        self.whole = layout.whole_columns(d, dtype.itemsize) if in_rows else 0
         self.outputs = program.new_rows(design.n_rows, design.state_dtype, design.room)
         shape = (n_groups, program.n_results, design.n_features)
         self.key = (*shape, program.n_columns, len(program.which), len(program.soft) > 0, more)
@@ -159,7 +159,7 @@ class FusedWorker(Worker):
         #: What groups that come in parts add up in between two parts.
         self.parts: list[Any] = kept[2]
         if more and not self.parts:
-            self.parts += [thin.aligned(program.n_results, d, dtype) for _ in range(n_groups)]
+            self.parts += [layout.aligned(program.n_results, d, dtype) for _ in range(n_groups)]
         #: Rows that wait in the part of each group; None before its first.
         self.waiting: list[int | None] = [None] * n_groups
 
@@ -188,17 +188,17 @@ class FusedWorker(Worker):
 
     def _room(self) -> tuple[Any, ...]:
         """What one thread works in; see `folds`."""
-        from admm_softmax.kernels.compiled import thin  # noqa: PLC0415
+        from admm_softmax.kernels.compiled import layout  # noqa: PLC0415
 
         program, d, dtype = self.program, self.design.X.shape[1], self.design.dtype
         S, R, work, lane = program.room()
         block = self.block
         packed = np.zeros(program.n_results * block, dtype)
-        rest = thin.aligned(block, d - self.whole, dtype)
+        rest = layout.aligned(block, d - self.whole, dtype)
         widens = self.design.half is not None
-        chunk = thin.product_room(block, len(self.Wt), dtype, self.many, widens)
-        copied = np.zeros((block, thin.panel(dtype.itemsize)), dtype)
-        part = thin.aligned(program.n_results, d, dtype)
+        chunk = layout.product_room(block, len(self.Wt), dtype, self.many, widens)
+        copied = np.zeros((block, layout.panel(dtype.itemsize)), dtype)
+        part = layout.aligned(program.n_results, d, dtype)
         return S, R, work, lane, packed, rest, chunk, copied, part
 
     def product(self) -> Array:

@@ -164,24 +164,26 @@ class CsrWorker(Worker):
     """Scores and row kernel over CSR rows, then the product over CSC columns."""
 
     def __init__(self, design: SparseDesign, W: Array, program: Program, n_groups: int) -> None:
-        # Loads Numba: not before a problem is large enough.
-        from admm_softmax.kernels.compiled import arrays, folds, gather  # noqa: PLC0415
+        # Loads compiled code: not before a problem is large enough.
+        from admm_softmax.kernels.compiled import arrays, layout, passes  # noqa: PLC0415
 
         d = design.X.shape[1]
         self.design, self.program, self.plain = design, program, arrays.plain
         state_dtype = program.state_dtype(design.state_dtype)
-        self.fold = folds.csr_pass(design.dtype, design.X.indices.dtype, state_dtype)
-        self.add_columns = gather.columns_pass(design.dtype, design.X.indices.dtype)
+        self.fold = passes.csr_pass(design.dtype, design.X.indices.dtype, state_dtype)
         self.state = program.states(design.state_dtype)
         self.bias = np.array(W[d] if design.intercept else np.zeros(W.shape[1]), np.float64)
         self.outputs = program.new_rows(design.n_rows, design.state_dtype)
         #: The product comes in the precision of W.
         self.dtype = np.promote_types(W.dtype, design.dtype)
+        self.add_columns = passes.columns_pass(
+            design.dtype, design.X.indices.dtype, self.dtype
+        )  # fmt: skip
         # Padded with zeros, which stay: only what is before them is written.
         self.key = (W.shape[1], program.n_results)
         self.kept = design.buffers.pop(self.key, None) or (
-            np.zeros((d, gather.padded(W.shape[1])), design.dtype),
-            np.zeros((design.n_rows, gather.padded(program.n_results)), design.dtype),
+            np.zeros((d, layout.padded_lanes(W.shape[1])), design.dtype),
+            np.zeros((design.n_rows, layout.padded_lanes(program.n_results)), design.dtype),
         )
         self.R: Any = self.kept[1]
         self.W: Any = self._without_copy(W[:d], self.kept[0])

@@ -139,7 +139,7 @@ def _runnable(kernel: RowKernel, compiled: bool) -> Any:
     """The kernel itself, or its compiled twin."""
     if not compiled or kernel.twin is None:
         return kernel
-    from admm_softmax.kernels.compiled import programs  # noqa: PLC0415  (loads Numba)
+    from admm_softmax.kernels.compiled import programs  # noqa: PLC0415  (loads LLVM)
 
     run: partial[Outcome] = partial(programs.run, kernel)
     return run

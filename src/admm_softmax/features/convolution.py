@@ -164,7 +164,7 @@ def _activation(name: Any, n_features: int = 0) -> Callable[[NDArray[np.float32]
     if name not in _ACTIVATIONS:
         raise ValueError(f"activation must be one of {sorted(_ACTIVATIONS)}, got {name!r}")
     if name == "tanh" and repays_compiled_tanh(n_features):
-        from admm_softmax.kernels.compiled.tanh import tanh_in_place  # noqa: PLC0415
+        from admm_softmax.kernels.compiled.passes import tanh_in_place  # noqa: PLC0415
 
         return tanh_in_place
     return _ACTIVATIONS[name]

@@ -64,12 +64,6 @@ class RowKernel:
         """Run the NumPy function on a block, with the settings bound."""
         return self.function(scores, *rows, **dict(zip(self.settings, self.values, strict=True)))
 
-    def load_twin(self) -> Any:
-        """The compiled twin. Loads Numba."""
-        assert self.twin is not None
-        module, _, name = self.twin.partition(":")
-        return getattr(import_module(module), name)
-
     @property
     def remaker(self) -> RowKernel | None:
         """What makes new rows again from W alone: the kernel itself, unless it takes state."""

@@ -23,7 +23,7 @@ def widen(stored: Any, out: Any, compiled: bool = False) -> None:
         else:
             np.left_shift(halves, 16, out=out.view(np.uint32), dtype=np.uint32)
     elif compiled and stored.dtype == np.float16 and out.dtype == np.float32:
-        from admm_softmax.kernels.compiled.halves import widen_halves  # noqa: PLC0415
+        from admm_softmax.kernels.compiled.passes import widen_halves  # noqa: PLC0415
 
         widen_halves(np.ascontiguousarray(stored).reshape(-1).view(np.uint16), out.reshape(-1))
     else:

@@ -179,7 +179,7 @@ class Model:
 
     def corrections(self, shape: tuple[int, int]) -> tuple[Array, Array, Array]:
         """N and Q (K × d × 2m), which the pairs add to the metric; and its diagonal (K × d)."""
-        from admm_softmax.kernels.compiled.coordinates import spread_pairs  # noqa: PLC0415
+        from admm_softmax.kernels.compiled.coordinates import loop  # noqa: PLC0415
 
         m = len(self.pairs)
         N = np.empty((*shape, 2 * m))
@@ -194,31 +194,31 @@ class Model:
         middle[:m, m:] = np.tril(SY, -1)
         middle[m:, :m] = middle[:m, m:].T
         middle[m:, m:] = -np.diag(SY.diagonal())
-        spread_pairs(S, Y, GS, self.c, self.ridge, N)
+        loop("spread_pairs")(S, Y, GS, self.c, self.ridge, N)
         Q = (N.reshape(-1, 2 * m) @ np.linalg.inv(middle)).reshape(N.shape)
         return N, Q, self.base - np.einsum("kji,kji->kj", N, Q)
 
     def _by_entries(self, V: Array, slope: Array, blocks: Blocks, tol: float, E: Array) -> None:
-        from admm_softmax.kernels.compiled.coordinates import descend_entries  # noqa: PLC0415
+        from admm_softmax.kernels.compiled.coordinates import loop  # noqa: PLC0415
 
         N, Q, curvature = self.corrections(V.shape)
         lower, upper = (
             np.zeros((0, 0)) if b is None else np.ascontiguousarray(np.broadcast_to(b.T, V.shape))
             for b in _limits(blocks)
         )
-        descend_entries(
+        loop("descend_entries")(
             self.gram.matrix, self.c, _raised(curvature), self._own(), blocks.l1, lower, upper,
             slope, N, Q, V, E, np.zeros(N.shape[2]), MOST_SWEEPS, tol,
         )  # fmt: skip
 
     def _by_groups(self, V: Array, slope: Array, blocks: Blocks, tol: float, E: Array) -> None:
-        from admm_softmax.kernels.compiled.coordinates import descend_groups  # noqa: PLC0415
+        from admm_softmax.kernels.compiled.coordinates import loop  # noqa: PLC0415
 
         assert blocks.l2 is not None
         members, starts = blocks.members
         N, Q, _ = self.corrections(V.shape)
         alive = np.logical_or.reduceat(np.any(V, axis=0)[members], starts[:-1])
-        descend_groups(
+        loop("descend_groups")(
             self.gram.matrix, self.c, self._group_curvatures(blocks, N, Q), self._own(),
             blocks.l1, blocks.l2, members, starts, slope, N, Q, V, E,
             np.zeros(N.shape[2]), MOST_SWEEPS, tol,
@@ -231,14 +231,14 @@ class Model:
 
     def _group_curvatures(self, blocks: Blocks, N: Array, Q: Array) -> Array:
         """A bound on the eigenvalues of B in every group: base, and the pairs' by its norm."""
-        from admm_softmax.kernels.compiled.coordinates import bound_rows  # noqa: PLC0415
+        from admm_softmax.kernels.compiled.coordinates import loop  # noqa: PLC0415
 
         members, starts = blocks.members
         K, d, m2 = N.shape
         if len(starts) == d + 1:
             bounds = self.base.copy()
             if m2:
-                bound_rows(
+                loop("bound_rows")(
                     self.base, N, Q, BLOCK_POWER_STEPS, np.empty(K), np.empty(K), np.empty(m2),
                     bounds,
                 )  # fmt: skip

@@ -1,11 +1,16 @@
-"""Coordinate descent, compiled from the loops that specify it."""
+"""Coordinate descent, compiled; as Python where Numba may not compile."""
 
 from __future__ import annotations
 
-from admm_softmax.kernels import coordinates
-from admm_softmax.kernels.compiled.jit import compiled
+from typing import Any
 
-descend_entries = compiled(coordinates.descend_entries)
-descend_groups = compiled(coordinates.descend_groups)
-spread_pairs = compiled(coordinates.spread_pairs)
-bound_rows = compiled(coordinates.bound_rows)
+from admm_softmax.kernels import coordinates
+from admm_softmax.kernels.compiled.entries import entry
+from admm_softmax.kernels.thresholds import compiling_is_off
+
+_PLACE = "admm_softmax.kernels.compiled.coordinate_loops:loop_of"
+
+
+def loop(name: str) -> Any:
+    """A loop of `kernels.coordinates` by its name; arrays must be C-ordered doubles."""
+    return getattr(coordinates, name) if compiling_is_off() else entry(_PLACE, name)

@@ -17,27 +17,18 @@ import numpy as np
 from numba import from_dtype, types
 
 from admm_softmax.kernels.compiled.gather import multiply_rows
-from admm_softmax.kernels.compiled.halves import HALF_PRODUCTS
+from admm_softmax.kernels.compiled.integers import as_index, smaller
 from admm_softmax.kernels.compiled.jit import (
     calling_at,
     keep_small,
-    ready,
     separate,
-    specialised,
     with_globals,
 )
-from admm_softmax.kernels.compiled.rows import (
-    CODED,
-    INPUT_LANES,
-    ROOM,
-    TRUTH,
-    TWIN,
-    WEIGHTS,
-    WORK,
-)
+from admm_softmax.kernels.compiled.layout import CODED, TRUTH, WEIGHTS, WORK
+from admm_softmax.kernels.compiled.rows import TWIN
 from admm_softmax.kernels.compiled.thin import PRODUCTS
-from admm_softmax.kernels.compiled.tiles import address_of
-from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR, solve_tile
+from admm_softmax.kernels.compiled.tiles import I, address_of
+from admm_softmax.kernels.compiled.zstep import CUBE, MATRIX, VECTOR, solve_tile
 
 #: From so many classes on, looking a row's label up costs less than reading its column of C: two
 #: steps per row against two vectors per class and LANES rows. Chosen by count.
@@ -45,12 +36,11 @@ CODED_FROM = 32
 #: Rows added up in the data's precision before they join the sum in double: so many, and so many
 #: blocks, each of which is one addition.
 FLUSH, FLUSH_BLOCKS = 1024, 16
-_CUBE = types.float64[:, :, ::1]
 _INDICES = types.intp[::1]
 
 call_twin = calling_at(TWIN)
 
-#: Stand for functions of one precision in the templates below; `specialised` puts them in.
+#: Stand for functions of one precision in the templates below; `with_globals` puts them in.
 take_scores: Any = None
 product: Any = None
 product_of_rest: Any = None
@@ -64,68 +54,93 @@ store_results: Any = None
 run_tile: Any = None
 
 
-def room_of(n_scores: int, n_classes: int, n_results: int, T: int) -> tuple[Any, ...]:
-    """A tile's scores and results, and what a row kernel works in.
-
-    The last tiles of `work` and the last lanes of `lane` are for its row inputs.
-    """
-    work, lane = np.zeros((WORK + 3, n_classes, T)), np.zeros((ROOM + INPUT_LANES, T))
-    return np.zeros((n_scores, T)), np.zeros((n_results, T)), work, lane
-
-
 @cache
-def dense_pass(dtype: Any, state_dtype: Any, half: str | None, many: bool) -> Any:
+def dense_pass(dtype: str, state_dtype: str, half: str | None, many: bool) -> Any:
     """The pass over dense X of one precision, with row state of one precision.
 
     With `half`, "float16" or "bfloat16", X is stored so, and widened where it is multiplied. With
     `many` classes X W goes by turned panels.
     """
     p = PRODUCTS[np.dtype(dtype)]
-    stored = p if half is None else HALF_PRODUCTS[half]
+    stored = p if half is None else _products_of(half)
     forward = stored.with_many if many else stored.with_few
-    return ready(
-        specialised(
-            _fold_dense,
-            f"{stored.name}.{np.dtype(state_dtype)}" + (".many" if many else ""),
-            product=forward.product,
-            product_of_rest=(p.with_many if many else p.with_few).product,
-            take_scores=forward.take,
-            add_transpose_product=stored.add_transpose_product,
-            add_transpose_product_of_rest=p.add_transpose_product,
-            pack=stored.pack,
-            pack_results=p.pack_results,
-            flush=p.flush,
-            run_tile=_run_tile_of(state_dtype),
-        )
+    state, room = _rows_of(state_dtype), (MATRIX, MATRIX, CUBE, MATRIX, p.flat, *[p.matrix] * 3)
+    signature = types.intp(
+        I, I, I, I, I, I, I, I, types.Tuple(room), p.matrix, VECTOR, types.boolean, MATRIX,
+        _INDICES, MATRIX, MATRIX, _INDICES, state, state, p.matrix, MATRIX, MATRIX, I,
+        types.boolean, types.boolean,
+    )  # fmt: skip
+    copy = with_globals(
+        _fold_dense,
+        f"{stored.name}.{state_dtype}" + (".many" if many else ""),
+        product=forward.product,
+        product_of_rest=(p.with_many if many else p.with_few).product,
+        take_scores=forward.take,
+        add_transpose_product=stored.add_transpose_product,
+        add_transpose_product_of_rest=p.add_transpose_product,
+        pack=stored.pack,
+        pack_results=p.pack_results,
+        flush=p.flush,
+        run_tile=_run_tile_of(state_dtype),
     )
+    return separate(signature)(copy)
 
 
 @cache
-def csr_pass(dtype: Any, index: Any, state_dtype: Any) -> Any:
+def csr_pass(dtype: str, index: str, state_dtype: str) -> Any:
     """The pass over CSR rows: of one precision, one type of indices, one type of state."""
-    name = f"{np.dtype(dtype)}.{np.dtype(index)}.{np.dtype(state_dtype)}"
-    multiply = multiply_rows(np.dtype(dtype), np.dtype(index), np.dtype(dtype))
-    run_tile, store = _run_tile_of(state_dtype), storing(from_dtype(np.dtype(dtype)))
-    return ready(
-        specialised(_fold_csr, name, multiply=multiply, run_tile=run_tile, store_results=store)
+    state, (data, indices) = _rows_of(state_dtype), map(from_dtype, map(np.dtype, (dtype, index)))
+    signature = types.void(
+        I, data[::1], indices[::1], _INDICES, I, I,
+        types.Tuple((MATRIX, MATRIX, CUBE, MATRIX, MATRIX)), data[:, ::1], VECTOR, MATRIX,
+        _INDICES, MATRIX, MATRIX, _INDICES, state, state, data[:, ::1], VECTOR, MATRIX,
+    )  # fmt: skip
+    copy = with_globals(
+        _fold_csr,
+        f"{dtype}.{index}.{state_dtype}",
+        multiply=multiply_rows(dtype, index, dtype),
+        run_tile=_run_tile_of(state_dtype),
+        store_results=storing(data),
     )
+    return separate(signature)(copy)
 
 
 @cache
-def scores_pass(state_dtype: Any) -> Any:
+def scores_pass(state_dtype: str) -> Any:
     """The row kernels alone, on scores."""
-    name = str(np.dtype(state_dtype))
-    return ready(specialised(_run_scores, name, run_tile=_run_tile_of(state_dtype)))
+    state = _rows_of(state_dtype)
+    signature = types.void(
+        I, types.Tuple((MATRIX, MATRIX, CUBE, MATRIX)), MATRIX, MATRIX, _INDICES, MATRIX, MATRIX,
+        _INDICES, state, MATRIX, state, MATRIX,
+    )  # fmt: skip
+    copy = with_globals(_run_scores, state_dtype, run_tile=_run_tile_of(state_dtype))
+    return separate(signature)(copy)
+
+
+def rows_solver() -> Any:
+    """The z-step alone."""
+    return solve_rows
+
+
+def _products_of(half: str) -> Any:
+    """The products over X of halves, which few need."""
+    from admm_softmax.kernels.compiled.halves import HALF_PRODUCTS  # noqa: PLC0415
+
+    return HALF_PRODUCTS[half]
+
+
+def _rows_of(dtype: str) -> Any:
+    """Row arrays of this type, one for each request."""
+    return from_dtype(np.dtype(dtype))[:, :, ::1]
 
 
 @cache
-def _run_tile_of(state_dtype: Any) -> Any:
+def _run_tile_of(state_dtype: str) -> Any:
     """`_run_tile` for row state of one precision."""
-    scalar = from_dtype(np.dtype(state_dtype))
-    state = scalar[:, :, ::1]
+    scalar, state = from_dtype(np.dtype(state_dtype)), _rows_of(state_dtype)
     signature = types.void(
         types.intp, MATRIX, MATRIX, types.intp, types.intp, _INDICES, MATRIX, MATRIX, _INDICES,
-        state, _CUBE, MATRIX, MATRIX, state, MATRIX,
+        state, CUBE, MATRIX, MATRIX, state, MATRIX,
     )  # fmt: skip
     copy = with_globals(_run_tile, str(scalar), fetch=fetching(scalar), store=storing(scalar))
     return separate(signature)(copy)
@@ -186,13 +201,13 @@ def _fold_dense(
     K, n_results = Wt.shape[0], total.shape[0]
     S, R, work, lane, R_data, rest, chunk, copied = room
     block, T = len(copied), S.shape[1]
-    enough = max(FLUSH, FLUSH_BLOCKS * block)
+    enough = FLUSH_BLOCKS * block if FLUSH_BLOCKS * block > FLUSH else FLUSH
     rest_x, rest_bytes = address_of(rest), rest.shape[1] * rest.itemsize
     if intercept and is_first:
         for k in range(n_results):
             total[k, d] = 0.0
     for first in range(start, stop, block):
-        count, here = min(block, stop - first), x + first * row_bytes
+        count, here = smaller(block, stop - first), x + first * row_bytes
         if K and whole:
             product(here, row_bytes, count, 0, whole, Wt, True, chunk)
         # After the columns before them, on whose way the cache has met these.
@@ -201,7 +216,7 @@ def _fold_dense(
             product_of_rest(rest_x, rest_bytes, count, whole, d - whole, Wt, False, chunk)
         for t in range(0, count, T):
             take_scores(chunk, t, bias, S)
-            run_tile(twin, settings, S, first + t, min(T, count - t), codes, soft, weights,
+            run_tile(twin, settings, S, first + t, smaller(T, count - t), codes, soft, weights,
                      which, state, work, lane, R, new_rows, sums)  # fmt: skip
             if n_results:
                 pack_results(R, t, R_data, total, d if intercept else -1)
@@ -235,7 +250,7 @@ def _fold_csr(
     S, R, work, lane, scores = room
     K, T = S.shape
     for first in range(start, stop, T):
-        count = min(T, stop - first)
+        count = smaller(T, stop - first)
         multiply(data, indices, pointers, first, count, W, scores)
         for t in range(count):
             for k in range(K):
@@ -257,7 +272,7 @@ def _run_scores(
     S, R_tile, work, lane = room
     n, T = len(scores), S.shape[1]
     for first in range(0, n, T):
-        count = min(T, n - first)
+        count = smaller(T, n - first)
         fetch(scores, first, count, S)
         run_tile(twin, settings, S, first, count, codes, soft, weights, which, state, work,
                  lane, R_tile, new_rows, sums)  # fmt: skip
@@ -265,7 +280,7 @@ def _run_scores(
 
 
 @separate(
-    types.void(_CUBE, MATRIX, MATRIX, _INDICES, MATRIX, types.float64, MATRIX, MATRIX, MATRIX,
+    types.void(CUBE, MATRIX, MATRIX, _INDICES, MATRIX, types.float64, MATRIX, MATRIX, MATRIX,
                VECTOR)
 )  # fmt: skip
 def solve_rows(
@@ -277,7 +292,7 @@ def solve_rows(
     n, T = len(V), work.shape[2]
     C, V_tile, Z_tile, P_tile = work[3], work[4], work[5], work[6]
     for first in range(0, n, T):
-        count = min(T, n - first)
+        count = smaller(T, n - first)
         label_tile(C, lane[TRUTH], first, count, codes, soft)
         fetch(V, first, count, V_tile)
         fetch(Z, first, count, Z_tile)
@@ -320,7 +335,7 @@ def label_tile(C: Any, truth: Any, first: int, count: int, codes: Any, soft: Any
     keep_small()
     if len(codes):
         for t in range(C.shape[1]):
-            C[int(truth[t]), t] = 0.0
+            C[as_index(truth[t]), t] = 0.0
         for t in range(count):
             C[codes[first + t], t] = 1.0
             truth[t] = codes[first + t]

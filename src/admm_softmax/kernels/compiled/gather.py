@@ -10,8 +10,8 @@ from llvmlite import ir
 from numba import from_dtype, types
 from numba.extending import intrinsic
 
-from admm_softmax.kernels.compiled.jit import ready, separate, specialised
-from admm_softmax.kernels.compiled.lanes import LANES
+from admm_softmax.kernels.compiled.jit import separate, with_globals
+from admm_softmax.kernels.compiled.layout import LANES
 from admm_softmax.kernels.compiled.tiles import Emitter, I
 
 #: Vectors of columns that are summed in one sweep over the entries of a row: as many sums as 16
@@ -22,27 +22,14 @@ GATHERED = 8
 #: 5.2 ns per entry of X W without, 3.4 ns with 12 ahead; for Xᵀ R 3.8 and 2.5 ns.
 AHEAD = 12
 
-#: Stand for functions of one precision in the templates below; `specialised` puts them in.
+#: Stand for functions of one precision in the templates below; `with_globals` puts them in.
 multiply: Any = None
 
 
-def padded(n_columns: int) -> int:
-    """So many columns, and as many more as fill whole vectors."""
-    return -(-n_columns // LANES) * LANES
-
-
-def padded_columns(M: Any, dtype: Any = np.float64) -> Any:
-    """M in this precision, C-ordered, with zeros up to whole vectors of columns."""
-    n, K = M.shape
-    out = np.zeros((n, padded(K)), dtype)
-    out[:, :K] = M
-    return out
-
-
 @cache
-def multiply_rows(dtype: Any, index: Any, of_matrix: Any) -> Any:
+def multiply_rows(dtype: str, index: str, of_matrix: str) -> Any:
     """`_multiply` for entries, indices and a dense matrix of these types."""
-    data, indices, M = (from_dtype(kind) for kind in (dtype, index, of_matrix))
+    data, indices, M = (from_dtype(np.dtype(kind)) for kind in (dtype, index, of_matrix))
     signature = types.void(
         data[::1], indices[::1], types.intp[::1], types.intp, types.intp, M[:, ::1],
         types.float64[:, ::1],
@@ -51,11 +38,16 @@ def multiply_rows(dtype: Any, index: Any, of_matrix: Any) -> Any:
 
 
 @cache
-def columns_pass(dtype: Any, index: Any) -> Any:
+def columns_pass(dtype: str, index: str, of_product: str) -> Any:
     """The product with the transpose, for X stored by columns: see `_add_columns`."""
-    multiply = multiply_rows(np.dtype(dtype), np.dtype(index), np.dtype(dtype))
-    name = f"{np.dtype(dtype)}.{np.dtype(index)}"
-    return ready(specialised(_add_columns, name, multiply=multiply))
+    data, indices, out = (from_dtype(np.dtype(kind)) for kind in (dtype, index, of_product))
+    signature = types.void(
+        data[::1], indices[::1], types.intp[::1], types.intp, types.intp, data[:, ::1],
+        types.float64[:, ::1], out[:, ::1],
+    )  # fmt: skip
+    multiply = multiply_rows(dtype, index, dtype)
+    name = f"{dtype}.{index}.{of_product}"
+    return separate(signature)(with_globals(_add_columns, name, multiply=multiply))
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -1,96 +1,95 @@
-"""How functions are compiled here: on first call, without the GIL, cached on disk."""
+"""How functions are compiled here: each once, on its own, and kept on disk for other processes."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import cache, lru_cache
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from inspect import Parameter, Signature
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import njit
-from numba.core import cgutils, event, types
+from numba.core import cgutils, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
 from admm_softmax._interrupts import check_interrupt
 from admm_softmax.kernels import compile_clock
+from admm_softmax.kernels.compiled import code_store, loading
+from admm_softmax.kernels.compiled.code_store import Record
+from admm_softmax.kernels.compiled.loading import Loaded
+from admm_softmax.kernels.compiled.pipeline import ShortPipeline
 
 #: Sums may be reordered and products contracted; infinities and NaNs keep their meaning.
 FAST = {"nsz", "arcp", "contract", "reassoc"}
 #: Contraction alone, for code whose cancellations are meant.
 STRICT = {"contract"}
 
+#: Python calls no function of Numba's: so without the wrappers that convert its objects.
+_NUMBA_OPTIONS = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "_nrt": False,
+    "pipeline_class": ShortPipeline,
+}
+#: Functions of other packages are not kept: nothing would tell when they change.
+_OURS = __name__.removesuffix("compiled.jit")
 
-#: For functions that Python never calls: without the wrappers that convert its objects.
-INTERNAL = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
-
-class _CompileTime(event.TimingListener):  # type: ignore[misc]
-    """Adds up what Numba spends compiling; loading from its cache does not count.
+class _CompileTime:
+    """Adds up what is spent compiling; loading what was kept does not count.
 
     The first compilation is announced where `compile_clock.announces()`: it takes seconds, in
     which nothing else is shown.
     """
 
     is_announced = False
+    seconds = 0.0
+    #: One compilation may begin within another, always by the thread that holds Numba's lock.
+    depth = 0
 
-    def on_start(self, happening: Any) -> None:
-        """Numba begins to compile a function."""
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count the time that this takes."""
         if not self.is_announced and compile_clock.announces():
             self.is_announced = True
-            print(announcement(happening.data["dispatcher"]), file=sys.stderr, flush=True)
-        super().on_start(happening)
-
-    @property
-    def seconds(self) -> float:
-        """Seconds spent compiling so far."""
-        return float(self.duration) if self.done else 0.0
+            print(announcement(code_store.writable_folder()), file=sys.stderr, flush=True)
+        begin = time.perf_counter()
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+            if not self.depth:
+                self.seconds += time.perf_counter() - begin
 
     @property
     def running(self) -> bool:
         """Whether it compiles now."""
-        return bool(self._depth > 0)
+        return self.depth > 0
 
 
-def announcement(dispatcher: Any) -> str:
+def announcement(folder: Any) -> str:
     """What is said when compiling begins, with where the code will be kept."""
-    file = getattr(getattr(dispatcher, "_cache", None), "_cache_path", None)
-    if file is None:
+    if folder is None:
         kept = "not kept, as no folder can be written to: set NUMBA_CACHE_DIR to one"
     else:
-        kept = f"kept in {file}"
+        kept = f"kept in {folder}"
     return f"admm-softmax: compiling for this machine, a few seconds; {kept}"
 
 
 compile_time = _CompileTime()
-event.register("numba:compile", compile_time)
 
 
-def compiled(function: Any, fastmath: set[str] = FAST, **options: Any) -> Any:
-    """Compile on first call; without a cache where there is no place to write to."""
-    settings = {"nogil": True, "fastmath": fastmath, "error_model": "numpy", **options}
-    try:
-        dispatcher = njit(cache=True, **settings)(function)
-    except RuntimeError:  # a read-only installation and no home directory
-        return njit(**settings)(function)
-    # Numba takes what is cached for fresh while the function's own file is unchanged; but
-    # the functions it calls are compiled into it, and live in other files.
-    file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if file is not None:
-        file._source_stamp = _stamp()
-    return dispatcher
-
-
-@lru_cache(maxsize=1)
-def _stamp() -> tuple[float, int]:
-    """When any kernel last changed, and the size of all of them."""
-    states = [path.stat() for path in sorted(Path(__file__).parents[1].rglob("*.py"))]
-    return max(s.st_mtime for s in states), sum(s.st_size for s in states)
+def compiled(function: Any, fastmath: set[str] = FAST) -> Any:
+    """Compile into every function that calls it. Python itself must not call it."""
+    return njit(fastmath=fastmath, **_NUMBA_OPTIONS)(function)
 
 
 def compiled_strictly(function: Any) -> Any:
@@ -98,18 +97,11 @@ def compiled_strictly(function: Any) -> Any:
     return compiled(function, STRICT)
 
 
-def specialised(template: Any, name: str, **meanings: Any) -> Any:
-    """Compile a template with these meanings of some of its global names.
-
-    A closure would do the same, but Numba keys its cache on disk by what a closure holds, and
-    compiled functions have another key in every process. Under a name of its own, a copy of
-    the template with other globals is found again.
-    """
-    return compiled(with_globals(template, name, **meanings), no_cfunc_wrapper=True, _nrt=False)
-
-
 def with_globals(template: Any, name: str, **meanings: Any) -> Any:
-    """A copy of a template with these meanings of some of its global names."""
+    """A copy of a template with these meanings of some of its global names, under its own name.
+
+    A closure would do the same, but has no name that stays the same in other processes.
+    """
     copy = FunctionType(template.__code__, {**template.__globals__, **meanings}, template.__name__)
     copy.__qualname__ = f"{template.__qualname__}.{name}"
     copy.__module__, copy.__doc__ = template.__module__, template.__doc__
@@ -125,37 +117,47 @@ class Separate:
     a call, which is nothing beside a tile of rows.
 
     Compiled code calls `self.call` with arguments of exactly the types of `signature`, and
-    finds the function by its symbol. So this must be loaded before what calls it, also where
-    that comes from the cache: `load` looks for such calls in the source.
+    finds the function by its name, under which it is also kept on disk.
     """
 
     def __init__(self, function: Any, signature: Any, fastmath: set[str], name: str) -> None:
-        self.signature, self.fastmath = signature, fastmath
-        self.symbol = f"admm_softmax.{function.__module__}.{name}"
-        self.dispatcher = compiled(function, fastmath, **INTERNAL)
+        self.signature = signature
+        self.name = f"{function.__module__}.{name}"
+        self.dispatcher = compiled(function, fastmath)
         self.call = _calling(self)
-        self._address = 0
 
     def load(self) -> int:
-        """Compile it, or take it from the cache; returns its address."""
+        """Compile it, or take it from the disk; returns its address."""
         # Numba's own lock: it is held where code that calls this is compiled, so with a second
         # lock two threads could each wait for the other's.
         with global_compiler_lock:
-            if not self._address:
-                load_called(self.dispatcher)
-                try:
-                    self.dispatcher.compile(self.signature.args)
-                except RuntimeError as error:
-                    # Ctrl-C within a call back from LLVM is lost, and with it the code.
-                    if "no compiled object yet" in str(error):
-                        raise KeyboardInterrupt from error
-                    raise
-                check_interrupt()  # what was pressed while LLVM called back
+            return (loading.find(self.name) or self._compile()).address
+
+    def _compile(self) -> Loaded:
+        calls = called_by(self.dispatcher)
+        for other in calls:
+            other.load()
+        with compile_time.counting():
+            try:
+                self.dispatcher.compile(self.signature.args)
                 result = self.dispatcher.overloads[self.signature.args]
-                name = result.fndesc.llvm_func_name
-                self._address = result.library.get_pointer_to_function(name)
-                binding.add_symbol(self.symbol, self._address)
-        return self._address
+                code = result.library._get_compiled_object()
+            except RuntimeError as error:
+                # Ctrl-C within a call back from LLVM is lost, and with it the code.
+                if "no compiled object yet" in str(error):
+                    self.dispatcher.overloads.pop(self.signature.args, None)
+                    raise KeyboardInterrupt from error
+                raise
+        check_interrupt()  # what was pressed while LLVM called back
+        names = [other.name for other in calls]
+        return _kept(self.name, Record(result.fndesc.llvm_func_name, names, [], code))
+
+
+def _kept(name: str, record: Record) -> Loaded:
+    """Load what was compiled, and keep it on disk."""
+    if name.startswith(_OURS):
+        code_store.keep(name, record)
+    return loading.add(name, record)
 
 
 #: Separate functions by the intrinsic that calls them.
@@ -178,28 +180,31 @@ def load(function: Any) -> int:
     return _separate[function].load()
 
 
-@cache
-def callable_from_python(function: Any) -> Any:
-    """A separate function as one that Python can call: compiled again, with what that needs."""
+def load_entry(name: str, function: Any) -> Loaded:
+    """The C function through which Python calls a separate function: see `entries`."""
+    from admm_softmax.kernels.compiled import c_entries  # noqa: PLC0415  (imports this)
+
     target = _separate[function]
-    return ready(compiled(with_globals(target.dispatcher.py_func, "python"), target.fastmath))
+    with global_compiler_lock:
+        found = loading.find(name)
+        if found is None:
+            target.load()
+            with compile_time.counting():
+                record = c_entries.record(name, target.name, target.signature)
+            found = _kept(name, record)
+        return found
 
 
-def load_called(dispatcher: Any) -> None:
-    """Load the separate functions that a function calls, directly or through others."""
-    function = dispatcher.py_func
+def called_by(dispatcher: Any) -> list[Separate]:
+    """The separate functions that a function calls, directly or through others."""
+    found, function = [], dispatcher.py_func
     for name in function.__code__.co_names:
         called = function.__globals__.get(name)
         if isinstance(called, Dispatcher):
-            load_called(called)
+            found += called_by(called)
         elif called.__hash__ is not None and called in _separate:
-            _separate[called].load()
-
-
-def ready(dispatcher: Any) -> Any:
-    """A function that can be called from Python: what it calls is loaded."""
-    load_called(dispatcher)
-    return dispatcher
+            found.append(_separate[called])
+    return list(dict.fromkeys(found))
 
 
 def _calling(target: Separate) -> Any:
@@ -210,7 +215,7 @@ def _calling(target: Separate) -> Any:
 
         def emit(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             kind = context.call_conv.get_function_type(signature.return_type, signature.args)
-            function = cgutils.get_or_insert_function(builder.module, kind, target.symbol)
+            function = cgutils.get_or_insert_function(builder.module, kind, target.name)
             return _emit_call(context, builder, signature, function, given)
 
         return _checked(target.signature, arguments), emit

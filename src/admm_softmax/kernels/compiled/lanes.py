@@ -20,15 +20,13 @@ import operator
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 from numba.core.datamodel import models
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, register_jitable, register_model
+from numba.extending import intrinsic, lower_builtin, register_model
 
-from admm_softmax.kernels.compiled.target import VECTOR_BYTES
+from admm_softmax.kernels.compiled.layout import LANES
 
-#: Doubles in a vector register.
-LANES = VECTOR_BYTES // 8
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 INT32 = ir.IntType(32)
 
@@ -84,9 +82,19 @@ for _operation, _instruction in (
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any:
-    """The pointer to as many entries of an array, of its own type, as there are lanes."""
-    value = context.make_array(kind)(context, builder, array)
-    pointer = cgutils.get_item_pointer(context, builder, kind, value, place)
+    """The pointer to as many entries of a C-ordered array, of its own type, as there are lanes.
+
+    From two of the array's fields: Numba's own way unpacks all of them, every time, which is
+    more to compile.
+    """
+    assert kind.layout == "C"
+    fields = context.data_model_manager[kind]
+    offset = place[0]
+    for axis in range(1, kind.ndim):
+        length = builder.extract_value(array, (fields.get_field_position("shape"), axis))
+        offset = builder.add(builder.mul(offset, length), place[axis])
+    data = builder.extract_value(array, fields.get_field_position("data"))
+    pointer = builder.gep(data, [offset], inbounds=True)
     vector = ir.VectorType(context.get_value_type(kind.dtype), LANES)
     return builder.bitcast(pointer, vector.as_pointer())
 
@@ -230,11 +238,15 @@ _ONE, _TWO_52, _FRACTION = 0x3FF << 52, 0x433 << 52, (1 << 52) - 1
 #: m with x = 2ᵏ m and 1 ≤ m < 2, for positive x.
 mantissa_of = _of_bits(lambda b, bits, n: b.or_(b.and_(bits, n(_FRACTION)), n(_ONE)))
 
-#: k + 1023 + 2⁵², with k as there: written into the last bits of 2⁵².
-_raised_exponent_of = _of_bits(lambda b, bits, n: b.or_(b.lshr(bits, n(52)), n(_TWO_52)))
+
+def _exponent(builder: Any, bits: Any, number: Any) -> Any:
+    """k + 1023 + 2⁵² is written into the last bits of 2⁵², and all but k subtracted."""
+    raised = builder.or_(builder.lshr(bits, number(52)), number(_TWO_52))
+    kind = _VECTOR if isinstance(bits.type, ir.VectorType) else _VECTOR.element
+    shift = 4503599627370496.0 + 1023.0
+    shifts = ir.Constant(kind, [shift] * LANES if kind == _VECTOR else shift)
+    return builder.bitcast(builder.fsub(builder.bitcast(raised, kind), shifts), bits.type)
 
 
-@register_jitable  # type: ignore[untyped-decorator]
-def exponent_of(x: Any) -> Any:
-    """k with x = 2ᵏ m and 1 ≤ m < 2, for positive x. Conversions of integers need AVX-512."""
-    return _raised_exponent_of(x) - (4503599627370496.0 + 1023.0)
+#: k with x = 2ᵏ m and 1 ≤ m < 2, for positive x. Conversions of integers need AVX-512.
+exponent_of = _of_bits(_exponent)

@@ -13,8 +13,9 @@ from typing import Any
 from numba.core import types
 from numba.extending import intrinsic
 
-from admm_softmax.kernels.compiled.jit import compiled
-from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store
+from admm_softmax.kernels.compiled.integers import groups, smaller
+from admm_softmax.kernels.compiled.lanes import load, spread, store
+from admm_softmax.kernels.compiled.layout import LANES, TURNED
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
 from admm_softmax.kernels.compiled.tiles import (
     Emitter,
@@ -26,9 +27,6 @@ from admm_softmax.kernels.compiled.tiles import (
     transpose_tile,
 )
 
-#: Columns of X in a turned panel, with TILES.vectors vectors of rows: half of a first-level cache.
-#: On a Sapphire Rapids (96 columns) twice as many made passes slower, as did blocks of 64 rows.
-TURNED = (24 << 10) // (TILES.vectors * VECTOR_BYTES)
 #: Whether X is stored in halves, of so many bytes; `thin.Products` puts it in.
 widens, HALF_BYTES = False, 2
 
@@ -108,12 +106,6 @@ def _turned(e: Emitter, vectors: list[Any]) -> list[Any]:
 copy_panel, turn_panel = copy_panel_of(read_floats), turn_panel_of(read_floats)
 
 
-@compiled
-def groups(count: int, most: int) -> int:
-    """Into how many groups of about the same size to cut, of at most so many each."""
-    return (count + most - 1) // most
-
-
 def product_by_panels(
     x: int, row_bytes: int, count: int, first: int, n_columns: int, Wt: Any, ahead: bool, room: Any
 ) -> None:
@@ -130,7 +122,7 @@ def product_by_panels(
     if first == 0:
         sums[:] = 0.0
     for j in range(0, padded, TURNED):
-        length = min(TURNED, padded - j)
+        length = smaller(TURNED, padded - j)
         for t in range(0, count, width):
             turn_panel(x + t * row_bytes + j * stored, row_bytes, count - 1 - t, length, room)
             for g in range(n_groups):

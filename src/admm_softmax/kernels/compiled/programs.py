@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from admm_softmax._arrays import Array, Labels
-from admm_softmax.kernels.compiled import jit
+from admm_softmax.kernels.compiled import passes
 from admm_softmax.kernels.compiled.arrays import plain
-from admm_softmax.kernels.compiled.folds import room_of, scores_pass, solve_rows
-from admm_softmax.kernels.compiled.lanes import LANES
+from admm_softmax.kernels.compiled.layout import LANES, room_of
+from admm_softmax.kernels.compiled.loading import twin
 from admm_softmax.kernels.row_kernel import Outcome, RowKernel
 
 _NO_CODES, _NO_ROWS, _NO_WEIGHTS = np.zeros(0, np.intp), np.zeros((0, 0)), np.zeros(0)
@@ -61,6 +60,7 @@ class Program:
     def of(cls, calls: Sequence[Call], n_columns: int) -> Program:
         """Lay out calls whose kernels are of one kind; W has `n_columns` in each."""
         kernel = calls[0].kernel
+        assert kernel.twin is not None
         given = [dict(zip(kernel.inputs, call.arrays, strict=True)) for call in calls]
         keys = [dict(zip(kernel.inputs, call.keys, strict=True)) for call in calls]
         codes, soft = _split(given[0].get("labels", _NO_CODES))
@@ -71,7 +71,7 @@ class Program:
         state = _stacked([rows.get("state", _NO_ROWS) for rows in given], keep=np.float32)
         K = n_columns or state.shape[2]
         return cls(
-            twin=jit.load(kernel.load_twin()),
+            twin=twin(kernel.twin),
             settings=np.array([call.kernel.values for call in calls], dtype=np.float64),
             codes=codes,
             soft=soft,
@@ -116,7 +116,7 @@ def run(kernel: RowKernel, scores: Array, *inputs: Any) -> Outcome:
     program = Program.of([Call(kernel, inputs, range(len(inputs)))], scores.shape[1])
     b = len(scores)
     R, new_rows, sums = np.empty((b, program.n_results)), program.new_rows(b), program.sums()
-    scores_pass(program.state_dtype())(
+    passes.scores_pass(program.state_dtype())(
         program.twin, program.room(), program.settings, plain(scores, np.float64),
         program.codes, program.soft, program.weights, program.which, program.states(), R,
         new_rows, sums,
@@ -130,7 +130,7 @@ def zstep(V: Array, labels: Labels, rho: float, Z: Array) -> tuple[Array, Array,
     codes, soft = _split(labels)
     start, target = (plain(A, np.float64) for A in (Z, V))
     _, _, work, lane = room_of(0, V.shape[1], 0, MOST_TILE_ROWS)
-    _solve_rows()(work, lane, target, codes, soft, float(rho), start, Z_new, P, steps)
+    passes.rows_solver()(work, lane, target, codes, soft, float(rho), start, Z_new, P, steps)
     return Z_new, P, steps
 
 
@@ -139,11 +139,6 @@ def _split(labels: Labels) -> tuple[Labels, Array]:
     if labels.ndim == 1:
         return plain(labels, np.intp), _NO_ROWS
     return _NO_CODES, plain(labels, np.float64)
-
-
-@lru_cache(maxsize=1)
-def _solve_rows() -> Any:
-    return jit.callable_from_python(solve_rows)
 
 
 def _tile_rows(n_classes: int) -> int:

@@ -26,9 +26,9 @@ from numba import types
 
 from admm_softmax.kernels import rows as declared
 from admm_softmax.kernels.compiled.elementary import log_of_at_least_one
+from admm_softmax.kernels.compiled.integers import as_index
 from admm_softmax.kernels.compiled.jit import compiled, separate
 from admm_softmax.kernels.compiled.lanes import (
-    LANES,
     larger,
     load,
     spread,
@@ -37,6 +37,7 @@ from admm_softmax.kernels.compiled.lanes import (
     where_above,
     where_equal,
 )
+from admm_softmax.kernels.compiled.layout import CODED, LANES, TRUTH
 from admm_softmax.kernels.compiled.zstep import (
     MATRIX,
     VECTOR,
@@ -51,13 +52,6 @@ CURVATURE = declared.gradient.sums.index("curvature")
 ADMM_CURVATURE, GAP, SIZE_SCORES, SIZE_STATE, NEWTON_STEPS = map(
     declared.admm.sums.index, ("curvature", "gap", "size_scores", "size_state", "newton_steps")
 )
-#: Scratch that the kernels ask for: so many K × T and so many T.
-WORK, ROOM = 5, 9
-#: Lanes of `lane` that are inputs: where each row's largest label is; the weights; and first in
-#: the last, whether labels are codes that are better looked up there than read from C.
-TRUTH, WEIGHTS, CODED = ROOM, ROOM + 1, ROOM + 2
-INPUT_LANES = 3
-
 TWIN = types.void(
     VECTOR, MATRIX, MATRIX, VECTOR, MATRIX, types.intp, types.float64[:, :, ::1], MATRIX, MATRIX,
     MATRIX, VECTOR,
@@ -245,7 +239,7 @@ def _weigh_difference(P: Any, C: Any, w: Any, lane: Any, R: Any, keeps: bool) ->
         total = total + (weight * (1.0 - squares) + weight_u * (1.0 - squares_u))
     if coded:
         for t in range(T):
-            R[int(lane[TRUTH, t]), t] -= w[t]
+            R[as_index(lane[TRUTH, t]), t] -= w[t]
     curvature: float = sum_lanes(total) / K
     return curvature
 
@@ -278,7 +272,7 @@ def _softmax_and_loss(S: Any, C: Any, w: Any, P: Any, lane: Any, sums: Any) -> N
         store(product_u, lane, 3, u)
     if coded:
         for t in range(T):
-            lane[3, t] = S[int(lane[TRUTH, t]), t]
+            lane[3, t] = S[as_index(lane[TRUTH, t]), t]
     exponentials_below(S, P, lane[0], lane[1], lane[2])
     loss, hits = spread(0.0), spread(0.0)
     for t in range(0, T, LANES):

@@ -6,7 +6,8 @@ from functools import cache
 from typing import NamedTuple
 
 from llvmlite import binding
-from numba.core.registry import cpu_target
+
+from admm_softmax.kernels.compiled import code_store
 
 
 class Tiles(NamedTuple):
@@ -88,9 +89,22 @@ def converts_halves(triple: str, cpu: str, features: str) -> bool:
 
 
 def _numba_target() -> tuple[str, str, str]:
-    """Triple, name of the CPU and features: what Numba keys its cache on disk by."""
-    triple, cpu, features = cpu_target.target_context.codegen().magic_tuple()
-    return str(triple), str(cpu), str(features)
+    """Triple, name of the CPU and features: what Numba said when it was last asked.
+
+    Only Numba knows what it makes of its settings and of this CPU. What it says is kept beside the
+    code, in a folder for these settings and this CPU.
+    """
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    kept = code_store.read("target")
+    if kept is not None:
+        triple, cpu, features = kept[0]["target"]
+        return triple, cpu, features
+    from numba.core.registry import cpu_target  # noqa: PLC0415  (loads Numba)
+
+    triple, cpu, features = map(str, cpu_target.target_context.codegen().magic_tuple())
+    code_store.write("target", {"target": [triple, cpu, features]})
+    return triple, cpu, features
 
 
 def vector_registers(triple: str, n_bytes: int) -> int:
@@ -99,9 +113,10 @@ def vector_registers(triple: str, n_bytes: int) -> int:
 
 
 _TARGET = _numba_target()
+TRIPLE = _TARGET[0]
 #: Bytes in a vector register.
 VECTOR_BYTES = vector_bytes(*_TARGET)
 #: The shapes of the tiles.
-TILES = TILE_SHAPES[vector_registers(_TARGET[0], VECTOR_BYTES)]
+TILES = TILE_SHAPES[vector_registers(TRIPLE, VECTOR_BYTES)]
 #: Whether float16 becomes float32 by an instruction.
 CONVERTS_HALVES = converts_halves(*_TARGET)

@@ -7,7 +7,8 @@ from typing import Any
 
 from admm_softmax.kernels.compiled.elementary import exp_of_nonpositive
 from admm_softmax.kernels.compiled.jit import compiled, separate, use_wide_vectors
-from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store, sum_lanes, where_above
+from admm_softmax.kernels.compiled.lanes import load, spread, store, sum_lanes, where_above
+from admm_softmax.kernels.compiled.layout import LANES
 from admm_softmax.kernels.compiled.rows import TWIN
 from admm_softmax.kernels.compiled.zstep import softmax_tile
 

@@ -19,13 +19,13 @@ import numpy as np
 from numba import types
 
 from admm_softmax._cached import cached_property
+from admm_softmax.kernels.compiled.integers import groups, smaller
 from admm_softmax.kernels.compiled.jit import compiled, separate, with_globals
-from admm_softmax.kernels.compiled.lanes import LANES, load, spread, store_as, sum_lanes
+from admm_softmax.kernels.compiled.lanes import load, spread, store_as, sum_lanes
+from admm_softmax.kernels.compiled.layout import CHUNK_BYTES, LANES
 from admm_softmax.kernels.compiled.panels import (
     HALF_BYTES,
-    TURNED,
     copy_panel,
-    groups,
     product_by_panels,
     take_scores,
 )
@@ -41,80 +41,14 @@ from admm_softmax.kernels.compiled.tiles import (
 from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR
 from admm_softmax.kernels.thresholds import MANY_CLASSES
 
-#: Bytes of a row of X that are worked on at a time: a chunk of ten classes of W and of a few rows
-#: stays in the first-level cache, 32 KB without AVX-512 and 48 KB with it. On Zen 3, one core,
-#: 20,000 × 7056 with ten classes took 88, 89 and 93 ms with 1, 1.5 and 2 KB, 22,500 × 768 took
-#: 14.8, 14.2 and 14.3 ms, with thirty classes 33.7, 33.2 and 33.2 ms, all the least of thirty.
-CHUNK_BYTES = (3 << 10) if VECTOR_BYTES == 64 else (3 << 9)
 #: Groups of classes that a tile of rows meets before the next rows come, so that X comes from
 #: further away once per ten classes, not once per five.
 GROUPS_TOGETHER = max(1, 12 // TILES.classes)
 #: How far ahead of the rows of a tile the cache fetches. One more tile or two changed nothing.
 ROWS_AHEAD = 2 * TILES.rows
-#: Columns of halves that are widened together: a chunk of float32.
-CHUNK = CHUNK_BYTES // 4
-#: Rows of X up to so many bytes are copied whole: then all of their products are in one piece.
-NARROW_BYTES = 1024
 
 #: Whether X is stored in halves; `Products` puts it in.
 widens = False
-
-#: Bytes of a row of X in a tile of the transposed product.
-TILE_ROW_BYTES = TILES.vectors * VECTOR_BYTES
-
-
-def panel(itemsize: int) -> int:
-    """Columns of X in a tile of the transposed product."""
-    return TILE_ROW_BYTES // itemsize
-
-
-def whole_columns(d: int, itemsize: int) -> int:
-    """How many of d columns are read where they lie; the others are copied."""
-    return 0 if d * itemsize <= NARROW_BYTES else d // panel(itemsize) * panel(itemsize)
-
-
-def padded(d: int, itemsize: int) -> int:
-    """The number of columns rounded up to whole panels."""
-    return -(-d // panel(itemsize)) * panel(itemsize)
-
-
-def aligned(n_rows: int, n_columns: int, dtype: Any) -> Any:
-    """Zeros with room for so many columns in whole panels; rows begin where cache lines do.
-
-    A vector that straddles two cache lines costs two accesses; measured on an AVX-512 Xeon,
-    misaligned sums make a pass a fifth slower. A row is an odd number of lines, so that the
-    same columns of many rows do not compete for a few sets of the cache.
-    """
-    dtype = np.dtype(dtype)
-    lines = -(-padded(n_columns, dtype.itemsize) * dtype.itemsize // 64) | 1
-    width = lines * 64 // dtype.itemsize
-    memory = np.zeros(n_rows * width + 64 // dtype.itemsize, dtype)
-    offset = -memory.ctypes.data % 64 // dtype.itemsize
-    return memory[offset : offset + n_rows * width].reshape(n_rows, width)
-
-
-def product_room(block: int, n_classes: int, dtype: Any, many: bool, widens: bool) -> Any:
-    """What the product of a block of rows works in."""
-    if many:
-        return aligned(TURNED + n_classes, block, dtype)
-    width = n_classes * VECTOR_BYTES // np.dtype(dtype).itemsize
-    return aligned(2 * block, max(CHUNK, width), dtype) if widens else aligned(block, width, dtype)
-
-
-def transposed(W: Any, dtype: Any) -> Any:
-    """Wᵀ in this precision, padded to whole panels."""
-    d, K = W.shape
-    out = aligned(K, d, dtype)
-    out[:, :d] = W.T
-    return out
-
-
-@compiled
-def piece(n_columns: int, itemsize: int) -> int:
-    """How many columns of X are multiplied together: pieces of about the same size, in pairs."""
-    pair = TILES.pair * VECTOR_BYTES // itemsize
-    size: int = groups(groups(n_columns, pair), groups(n_columns * itemsize, CHUNK_BYTES)) * pair
-    return size
 
 
 @compiled
@@ -141,9 +75,11 @@ def _product(
     K, size, room_bytes = Wt.shape[0], Wt.itemsize, room.shape[1] * room.itemsize
     stored, copies = HALF_BYTES if widens else size, len(room) // 2 * room_bytes
     n_groups, pair = groups(K, TILES.classes), TILES.pair * VECTOR_BYTES // size
-    stop_column, chunk = groups(n_columns, pair) * pair, piece(n_columns, size)
+    stop_column = groups(n_columns, pair) * pair
+    # Columns are multiplied in pieces of about the same size, in pairs of vectors.
+    chunk = groups(groups(n_columns, pair), groups(n_columns * size, CHUNK_BYTES)) * pair
     for j in range(0, stop_column, chunk):
-        length, is_new = min(chunk, stop_column - j), first + j == 0
+        length, is_new = smaller(chunk, stop_column - j), first + j == 0
         for start in range(0, n_groups, GROUPS_TOGETHER):
             for t in range(0, count, TILES.rows):
                 here, sums = x + t * row_bytes + j * stored, address_of(room) + t * room_bytes
@@ -155,7 +91,7 @@ def _product(
                 if n_groups > GROUPS_TOGETHER:
                     copy += t * room_bytes
                 source, source_bytes = (copy, room_bytes) if widens else (here, row_bytes)
-                for g in range(start, min(n_groups, start + GROUPS_TOGETHER)):
+                for g in range(start, smaller(n_groups, start + GROUPS_TOGETHER)):
                     k = g * K // n_groups
                     n_classes = (g + 1) * K // n_groups - k
                     coming = soon if ahead and g == 0 else source

@@ -16,12 +16,13 @@ from numba import types
 from admm_softmax._arrays import EPS
 from admm_softmax.kernels.compiled.elementary import exp_of_nonpositive
 from admm_softmax.kernels.compiled.jit import compiled, separate, use_wide_vectors
-from admm_softmax.kernels.compiled.lanes import LANES, larger, load, spread, store
+from admm_softmax.kernels.compiled.lanes import larger, load, spread, store
+from admm_softmax.kernels.compiled.layout import LANES
 from admm_softmax.kernels.zstep import MOST_NEWTON_STEPS, MOST_ROOT_STEPS
 
 DONE, MOVING, HARD = 0.0, 1.0, 2.0
 
-MATRIX, VECTOR = types.float64[:, ::1], types.float64[::1]
+CUBE, MATRIX, VECTOR = types.float64[:, :, ::1], types.float64[:, ::1], types.float64[::1]
 _SOLVE = (
     MATRIX, MATRIX, types.float64, MATRIX, MATRIX, types.boolean, types.intp,
     types.float64[:, :, ::1], MATRIX,

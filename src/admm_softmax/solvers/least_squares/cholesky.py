@@ -166,7 +166,7 @@ class CholeskyStep:
         if self.there is not None:
             return np.asarray(self.there.solve(R * scale) * scale)
         if repays_compiling(d, d * d // 2, K):
-            from admm_softmax.kernels.compiled import triangular  # noqa: PLC0415  (loads Numba)
+            from admm_softmax.kernels.compiled import triangular  # noqa: PLC0415  (loads LLVM)
 
             return np.asarray(triangular.solve(self.R.T, R * scale) * scale)
         B = (R * scale).astype(self.dtype, copy=False)

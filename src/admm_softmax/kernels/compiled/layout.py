@@ -1,0 +1,103 @@
+"""Sizes and memory of what compiled passes work in, which Python makes; known without Numba."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
+
+#: Doubles in a vector register.
+LANES = VECTOR_BYTES // 8
+#: Scratch that the kernels ask for: so many K × T and so many T.
+WORK, ROOM = 5, 9
+#: Lanes of `lane` that are inputs: where each row's largest label is; the weights; and first in
+#: the last, whether labels are codes that are better looked up there than read from C.
+TRUTH, WEIGHTS, CODED = ROOM, ROOM + 1, ROOM + 2
+INPUT_LANES = 3
+#: Bytes of a row of X that are worked on at a time: a chunk of ten classes of W and of a few rows
+#: stays in the first-level cache, 32 KB without AVX-512 and 48 KB with it. On Zen 3, one core,
+#: 20,000 × 7056 with ten classes took 88, 89 and 93 ms with 1, 1.5 and 2 KB, 22,500 × 768 took
+#: 14.8, 14.2 and 14.3 ms, with thirty classes 33.7, 33.2 and 33.2 ms, all the least of thirty.
+CHUNK_BYTES = (3 << 10) if VECTOR_BYTES == 64 else (3 << 9)
+#: Columns of halves that are widened together: a chunk of float32.
+CHUNK = CHUNK_BYTES // 4
+#: Rows of X up to so many bytes are copied whole: then all of their products are in one piece.
+NARROW_BYTES = 1024
+#: Columns of X in a turned panel, with TILES.vectors vectors of rows: half of a first-level cache.
+#: On a Sapphire Rapids (96 columns) twice as many made passes slower, as did blocks of 64 rows.
+TURNED = (24 << 10) // (TILES.vectors * VECTOR_BYTES)
+#: Rows of a panel of a triangle: a multiple of the columns in a tile, whatever the vectors and the
+#: precision.
+PANEL = 64
+#: Bytes of a row of X in a tile of the transposed product.
+TILE_ROW_BYTES = TILES.vectors * VECTOR_BYTES
+
+
+def panel(itemsize: int) -> int:
+    """Columns of X in a tile of the transposed product."""
+    return TILE_ROW_BYTES // itemsize
+
+
+def whole_columns(d: int, itemsize: int) -> int:
+    """How many of d columns are read where they lie; the others are copied."""
+    return 0 if d * itemsize <= NARROW_BYTES else d // panel(itemsize) * panel(itemsize)
+
+
+def padded(d: int, itemsize: int) -> int:
+    """The number of columns rounded up to whole panels."""
+    return -(-d // panel(itemsize)) * panel(itemsize)
+
+
+def aligned(n_rows: int, n_columns: int, dtype: Any) -> Any:
+    """Zeros with room for so many columns in whole panels; rows begin where cache lines do.
+
+    A vector that straddles two cache lines costs two accesses; measured on an AVX-512 Xeon,
+    misaligned sums make a pass a fifth slower. A row is an odd number of lines, so that the
+    same columns of many rows do not compete for a few sets of the cache.
+    """
+    dtype = np.dtype(dtype)
+    lines = -(-padded(n_columns, dtype.itemsize) * dtype.itemsize // 64) | 1
+    width = lines * 64 // dtype.itemsize
+    memory = np.zeros(n_rows * width + 64 // dtype.itemsize, dtype)
+    offset = -memory.ctypes.data % 64 // dtype.itemsize
+    return memory[offset : offset + n_rows * width].reshape(n_rows, width)
+
+
+def product_room(block: int, n_classes: int, dtype: Any, many: bool, widens: bool) -> Any:
+    """What the product of a block of rows works in."""
+    if many:
+        return aligned(TURNED + n_classes, block, dtype)
+    width = n_classes * VECTOR_BYTES // np.dtype(dtype).itemsize
+    return aligned(2 * block, max(CHUNK, width), dtype) if widens else aligned(block, width, dtype)
+
+
+def transposed(W: Any, dtype: Any) -> Any:
+    """Wᵀ in this precision, padded to whole panels."""
+    d, K = W.shape
+    out = aligned(K, d, dtype)
+    out[:, :d] = W.T
+    return out
+
+
+def padded_lanes(n_columns: int) -> int:
+    """So many columns, and as many more as fill whole vectors."""
+    return -(-n_columns // LANES) * LANES
+
+
+def padded_columns(M: Any, dtype: Any = np.float64) -> Any:
+    """M in this precision, C-ordered, with zeros up to whole vectors of columns."""
+    n, K = M.shape
+    out = np.zeros((n, padded_lanes(K)), dtype)
+    out[:, :K] = M
+    return out
+
+
+def room_of(n_scores: int, n_classes: int, n_results: int, T: int) -> tuple[Any, ...]:
+    """A tile's scores and results, and what a row kernel works in.
+
+    The last tiles of `work` and the last lanes of `lane` are for its row inputs.
+    """
+    work, lane = np.zeros((WORK + 3, n_classes, T)), np.zeros((ROOM + INPUT_LANES, T))
+    return np.zeros((n_scores, T)), np.zeros((n_results, T)), work, lane
