@@ -50,7 +50,7 @@ class Vectors:
         return self._free.pop()
 
     def give(self, array: Array) -> None:
-        """Let an array be taken again. One that did not come from here is left alone."""
+        """Let an array be taken again. One of another shape, order or type is left alone."""
         fits = array.shape == self.shape and array.dtype == self.dtype
         if fits and array.flags.c_contiguous and array.flags.writeable:
             self._free.append(array)
@@ -59,8 +59,10 @@ class Vectors:
         """New arrays, one after the other in memory; the first is the last of the list."""
         if self._per_block == 1:
             return [np.empty(self.shape, self.dtype)]
-        memory = np.empty(self._per_block * self._step + LARGE_PAGE, np.uint8)
-        start = -memory.ctypes.data % LARGE_PAGE
+        size = self._per_block * self._step
+        boundary = LARGE_PAGE if size >= LARGE_ARRAY else CACHE_LINE
+        memory = np.empty(size + boundary, np.uint8)
+        start = -memory.ctypes.data % boundary
         starts = [start + i * self._step for i in range(self._per_block)]
         return [
             memory[i : i + self._size].view(self.dtype).reshape(self.shape)
