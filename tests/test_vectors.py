@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from admm_softmax import LBFGS, Problem, _vectors
+from admm_softmax._arrays import add_multiple
 from admm_softmax._vectors import Vectors
 from tests.problems import make
 
@@ -68,3 +69,16 @@ def test_pairs_of_the_newest_state_stay_until_the_next_one_is_there(monkeypatch)
         kept["arrays"] = [(a, a.copy()) for pair in pairs for a in (pair["s"], pair["y"])]
     assert len(looks) > 40
     assert all(looks)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("offset", [0, 1, 4])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_multiple_is_added_wherever_the_total_lies(dtype, offset, order):
+    # An offset of 1 or 4 bytes is what arrays that came over a network may have.
+    size = 6 * np.dtype(dtype).itemsize
+    memory = np.zeros(size + 64, np.uint8)
+    start = -memory.ctypes.data % 64 + offset
+    total = memory[start : start + size].view(dtype).reshape((2, 3), order=order)
+    add_multiple(total, 2.0, np.arange(6, dtype=dtype).reshape(2, 3))
+    np.testing.assert_array_equal(total, [[0, 2, 4], [6, 8, 10]])

@@ -56,7 +56,8 @@ def add_multiple(total: Array, factor: float, term: Array) -> None:
     array([[3., 1.],
            [1., 3.]])
     """
-    if not (total.flags.c_contiguous and term.flags.c_contiguous):
+    # BLAS's wrapper would add to a copy of what is not aligned, as arrays from a network may be.
+    if not (total.flags.carray and term.flags.c_contiguous):
         total += total.dtype.type(factor) * term
         return
     axpy = blas.daxpy if total.dtype == np.float64 else blas.saxpy
