@@ -71,15 +71,15 @@ class Emitter:
         value.align = self.context.get_abi_sizeof(scalar)
         return value
 
-    def fetch(self, base: Any, ahead: Any, n_bytes: int, level: int = 1) -> None:
+    def fetch(self, base: Any, ahead: Any, n_bytes: int) -> None:
         """Ask for the cache lines that begin so far ahead, which need not exist.
 
-        They come as near as this level of the cache.
+        They come to the first level of the cache.
         """
         base = self.builder.gep(self.builder.bitcast(base, _BYTES), [ahead])
         kind = ir.FunctionType(ir.VoidType(), [_BYTES, INT32, INT32, INT32])
         function = self.builder.module.declare_intrinsic("llvm.prefetch", (_BYTES,), kind)
-        numbers = [ir.Constant(INT32, number) for number in (0, 4 - level, 1)]  # to read; data
+        numbers = [ir.Constant(INT32, number) for number in (0, 3, 1)]  # to read; near; data
         for place in range(0, n_bytes, LINE):
             line = self.builder.gep(base, [self.number(place)])
             self.builder.call(function, [line, *numbers])
