@@ -3,8 +3,20 @@
 import signal
 
 import pytest
+import scipy.linalg  # noqa: F401  (brings a BLAS of its own, which is limited with NumPy's)
+from threadpoolctl import threadpool_limits
 
 from admm_softmax import _parallel
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _blas_on_one_thread():
+    """BLAS's threads spin in each other's way where processes test side by side.
+
+    What the library asks for itself, and processes that tests start, have more.
+    """
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 @pytest.fixture

@@ -222,8 +222,12 @@ class BlockReader:
         return set(self.priority[:count])
 
     def _ahead(self, numbers: Sequence[int], count: int) -> Generator[list[_Loaded], None, None]:
-        """Blocks in memory, so many read ahead by a thread while those before are used."""
-        if not numbers:
+        """Blocks in memory, so many read ahead by a thread while those before are used.
+
+        Where nothing is read, or nothing ahead, a thread would take longer than a small pass.
+        """
+        if self.rows.in_memory or len(numbers) <= 1:
+            yield from self._load(numbers)
             return
         loading, context = self._load(numbers), copy_context()
         waiting: deque[Future[list[_Loaded] | None]] = deque()
