@@ -50,8 +50,10 @@ def _fold_all(design: Design) -> None:
         for n_classes in (2, columns):
             kernel = kernel_of(columns if n_classes == 2 else 1, n_classes)
             design.fold(W, kernel, [labels])
-    many = np.zeros((design.n_features, MANY_CLASSES))
-    design.fold(many, rows.gradient, (inputs["labels"], inputs["weights"]))
+    for columns, dtype in ((MANY_CLASSES, np.float64), (K, design.dtype)):
+        # Solvers that keep their vectors in the data's precision ask for products in it.
+        W = np.zeros((design.n_features, columns), dtype)
+        design.fold(W, rows.gradient, (inputs["labels"], inputs["weights"]))
     for kernel in vars(rows).values():
         if isinstance(kernel, RowKernel) and kernel.twin is not None:
             bound = kernel.bind(**dict.fromkeys(kernel.settings, 1.0))

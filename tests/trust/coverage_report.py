@@ -1,11 +1,11 @@
-"""Line and branch coverage of src against what is promised; `make test` prints it.
+"""Line and branch coverage of src against what is promised; `make test COVERAGE=1` prints it.
 
     python -m tests.trust.coverage_report [LINES BRANCHES [FILE_OF_TORCH]]
 
 Reads the file that `pytest --cov` wrote, prints both figures and the files with most lines that
 never ran, and fails below the given percentages. Where torch is not installed, what needs it is
 left out by name. `make test-torch` gives the file of its own run: then what needs torch must reach
-the percentages in that run alone and, if `make test` has left its file, all of src in both.
+the percentages in that run alone and, if the other has left its file, all of src in both.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 #: How many of the files are listed.
 LISTED = 8
-#: What `make test` writes.
+#: What `make test COVERAGE=1` writes.
 DATA = Path(".coverage")
 #: What cannot run without torch: a folder, and files.
 NEEDS_TORCH = ("design/torch/", "exchange/torch.py", "features/alexnet.py")
