@@ -9,9 +9,13 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
+#: Sets of vector instructions, the widest first: what they are called, and what NumPy calls them.
+_VECTORS = {"AVX-512": "AVX512F", "AVX2": "AVX2", "NEON": "ASIMD"}
+
+
 @cache
-def has_wide_vectors() -> bool:
-    """Whether vector registers have 512 bits (AVX-512).
+def vector_instructions() -> str | None:
+    """The widest vector instructions that this CPU has; None where it has others, or none.
 
     NumPy is asked, which knows at once. LLVM would know best, but loading Numba to ask takes
     longer than some of the choices that depend on this save.
@@ -19,8 +23,13 @@ def has_wide_vectors() -> bool:
     try:
         features = import_module("numpy._core._multiarray_umath").__cpu_features__
     except (ImportError, AttributeError):  # NumPy does not promise to tell
-        return False
-    return bool(features.get("AVX512F", False))
+        return None
+    return next((name for name, key in _VECTORS.items() if features.get(key)), None)
+
+
+def has_wide_vectors() -> bool:
+    """Whether vector registers have 512 bits (AVX-512)."""
+    return vector_instructions() == "AVX-512"
 
 
 def measured(*, wide: T, narrow: T) -> T:

@@ -8,6 +8,7 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from admm_softmax._cpu import vector_instructions
 from admm_softmax._parallel import cpu_count
 from admm_softmax._version import __version__
 
@@ -22,13 +23,14 @@ def provenance() -> dict[str, str]:
 
 
 def describe_machine() -> str:
-    """The processor, its cores that this process may use, and the memory."""
+    """The processor, its vectors, its cores that this process may use, and the memory."""
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
         names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
         model = names[0].split(":", 1)[1].strip() if names else model
-    parts = [model, f"{cpu_count()} cores"]
+    vectors = vector_instructions()
+    parts = [f"{model} ({vectors})" if vectors else model, f"{cpu_count()} cores"]
     if hasattr(os, "sysconf"):
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         parts.append(f"{memory / 2**30:.0f} GB")
