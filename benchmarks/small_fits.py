@@ -64,12 +64,17 @@ def drawn(n, d, K):
 
 
 def medians(methods, rounds):
-    """Milliseconds by method, all taking turns, after a fit each that does not count."""
-    times = {name: [] for name in methods}
+    """Milliseconds by method, all taking turns, after a fit each that does not count.
+
+    Every turn begins with another method: what ran before may leave threads awake, or the cache
+    full.
+    """
+    times, names = {name: [] for name in methods}, list(methods)
     for turn in range(rounds + 1):
-        for name, fit in methods.items():
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
             begin = time.perf_counter()
-            fit()
+            methods[name]()
             if turn:
                 times[name].append(1e3 * (time.perf_counter() - begin))
     return {name: float(np.median(found)) for name, found in times.items()}
