@@ -199,7 +199,7 @@ def main():
     X = rng.standard_normal((arguments.rows, arguments.features), dtype=np.float32)
     y = rng.integers(0, K, len(X))
     problem = Problem.of(X, y, 1e-3)
-    columns = ("what", "measured", "once", "rested", "alone", "target", "seconds")
+    columns = ("what", "measured", *RULES[1:], "target", "seconds")
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
 
     def report(rows):

@@ -15,7 +15,7 @@ from admm_softmax.kernels.compiled import loading
 from admm_softmax.solvers import loop
 
 FIT = """
-import sys, time
+import time
 import numpy as np
 from admm_softmax import LBFGS, Problem, run
 from admm_softmax.kernels.compile_clock import compile_seconds
@@ -24,8 +24,7 @@ assert compile_seconds() == 0.0
 X = np.random.default_rng(0).standard_normal((30_000, 20)).astype(np.float32)
 problem = Problem.of(X, np.arange(30_000) % 10, 1e-3)
 begin = time.perf_counter()
-history = run(problem, LBFGS(preconditioner="gram"), max_iter=3, tol=0.0,
-              verbose="verbose" in sys.argv).history
+history = run(problem, LBFGS(preconditioner="gram"), max_iter=3, tol=0.0, verbose=True).history
 print(compile_seconds(), time.perf_counter() - begin, history["seconds"][-1])
 """
 
@@ -50,21 +49,21 @@ for name in sorted(set(loading._loaded) - warm):
 """
 
 
-def fit(cache, *arguments):
+def fit(cache):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
-    command = [sys.executable, "-c", FIT, *arguments]
+    command = [sys.executable, "-c", FIT]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     said = done.stderr.count("compiling for this machine")
     return [*map(float, done.stdout.split()[-3:]), said, done.stderr]
 
 
 def test_compiling_is_not_on_the_clock(tmp_path):
-    compiling, wall, clock, said, words = fit(tmp_path, "verbose")
+    compiling, wall, clock, said, words = fit(tmp_path)
     assert compiling > 0.5  # a fresh cache
     assert clock <= wall - compiling
     assert said == 1
     assert f"kept in {tmp_path}" in words
-    compiling, _, _, said, _ = fit(tmp_path, "verbose")
+    compiling, _, _, said, _ = fit(tmp_path)
     assert compiling == 0.0  # all of it was kept
     assert said == 0
 
@@ -75,14 +74,21 @@ def test_what_is_warmed_up_is_not_compiled_again():
     n_warm, *later = done.stdout.splitlines()
     assert int(n_warm) > 20
     assert later == []
+    assert "compiling for" not in done.stderr  # nobody asked, and nobody looks
 
 
-def test_compiling_is_announced_on_request(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", io.StringIO())  # which is no terminal
-    assert not compile_clock.announces()
+def test_compiling_is_announced_once_and_on_request(monkeypatch):
+    from admm_softmax.kernels.compiled import jit
+
+    said = io.StringIO()  # which is no terminal
+    monkeypatch.setattr(sys, "stderr", said)
+    compile_time = jit._CompileTime()
+    with compile_time.counting():
+        assert said.getvalue() == ""
     with compile_clock.announcing(True):
-        assert compile_clock.announces()
-    assert not compile_clock.announces()
+        for _ in range(2):
+            with compile_time.counting():
+                assert said.getvalue().count("compiling for this machine") == 1
 
 
 def test_where_code_cannot_be_kept_a_setting_is_named():

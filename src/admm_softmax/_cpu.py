@@ -8,7 +8,6 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-
 #: Sets of vector instructions, the widest first: what they are called, and what NumPy calls them.
 _VECTORS = {"AVX-512": "AVX512F", "AVX2": "AVX2", "NEON": "ASIMD"}
 
@@ -27,15 +26,10 @@ def vector_instructions() -> str | None:
     return next((name for name, key in _VECTORS.items() if features.get(key)), None)
 
 
-def has_wide_vectors() -> bool:
-    """Whether vector registers have 512 bits (AVX-512)."""
-    return vector_instructions() == "AVX-512"
-
-
 def measured(*, wide: T, narrow: T) -> T:
     """One of two measurements of the same thing: with AVX-512, or without.
 
     `wide` was measured on a Xeon with AVX-512 at 2.8 GHz, `narrow` on an EPYC (Zen 3) with
     AVX2, both with two cores. CPUs of other kinds are taken for the latter.
     """
-    return wide if has_wide_vectors() else narrow
+    return wide if vector_instructions() == "AVX-512" else narrow

@@ -109,7 +109,9 @@ class BlockReader:
         self.half = _half_of(rows) if self.compiled else None
         self.stored = self.dtype if self.half is None else np.dtype(np.uint16)
         #: Whether rows are stored as they are used, one after the other.
-        self.fills = rows.fills and (self.half is not None or rows.dtype == self.dtype)
+        #: Whether rows are used as they are stored, so that none is converted.
+        self.as_stored = self.half is not None or rows.dtype == self.dtype
+        self.fills = rows.fills and self.as_stored
         self.cuts = [slice(i, min(i + size, n)) for i in range(0, n, size)]
         self.block_rows = min(size, n)
         self.block_bytes = self.block_rows * rows.n_features * self.stored.itemsize
@@ -224,9 +226,10 @@ class BlockReader:
     def _ahead(self, numbers: Sequence[int], count: int) -> Generator[list[_Loaded], None, None]:
         """Blocks in memory, so many read ahead by a thread while those before are used.
 
-        Where nothing is read, or nothing ahead, a thread would take longer than a small pass.
+        Where rows are neither read nor converted, or none ahead, a thread would take longer than a
+        small pass.
         """
-        if self.rows.in_memory or len(numbers) <= 1:
+        if (self.rows.in_memory and self.as_stored) or len(numbers) <= 1:
             yield from self._load(numbers)
             return
         loading, context = self._load(numbers), copy_context()
