@@ -87,12 +87,10 @@ def sum_of_lanes_tile(sums, first, bias, S):
     S[:] = vectors.reshape(n_rows, n_classes, lanes).sum(axis=2).T + bias[:, None]
 
 
-def transpose_tile(size, x, row_bytes, ahead, count, R, place, step, Gt, k, j):
-    width = TILES.vectors * VECTOR_BYTES // Gt.itemsize
-    block = np.stack([memory(x + t * row_bytes, width, Gt.dtype) for t in range(count)])
+def transpose_tile(size, x, row_bytes, ahead, count, R, place, of_column, of_row, Gt, k):
+    block = np.stack([memory(x + t * row_bytes, Gt.shape[1], Gt.dtype) for t in range(count)])
     for c in range(size):
-        own = R[place + c * step : place + c * step + count]
-        Gt[k + c, j : j + width] += own @ block
+        Gt[k + c] += R[place + c * of_column :: of_row][:count] @ block
 
 
 def copy_panel_of(half=None):

@@ -144,11 +144,14 @@ class FusedWorker(Worker):
         program = replace(program, tile_rows=min(program.tile_rows, self.block))
         self.design, self.program, self.more = design, program, more
         self.fold = passes.dense_pass(dtype, state_dtype, design.half, self.many)
-        self.Wt = layout.transposed(W[:d], dtype)
         self.bias = np.array(W[d] if design.intercept else np.zeros(W.shape[1]), np.float64)
         self.state = program.states(design.state_dtype)
         in_rows = X.strides[1] == X.itemsize
         self.whole = layout.whole_columns(d, dtype.itemsize) if in_rows else 0
+        if self.many:
+            self.Wt = layout.interleaved(W[:d], self.whole, dtype)
+        else:
+            self.Wt = layout.transposed(W[:d], dtype)
         self.outputs = program.new_rows(design.n_rows, design.state_dtype, design.room)
         shape = (n_groups, program.n_results, design.n_features)
         self.key = (*shape, program.n_columns, len(program.which), len(program.soft) > 0, more)
@@ -159,7 +162,7 @@ class FusedWorker(Worker):
         #: What groups that come in parts add up in between two parts.
         self.parts: list[Any] = kept[2]
         if more and not self.parts:
-            self.parts += [layout.aligned(program.n_results, d, dtype) for _ in range(n_groups)]
+            self.parts += [layout.panels(program.n_results, d, dtype) for _ in range(n_groups)]
         #: Rows that wait in the part of each group; None before its first.
         self.waiting: list[int | None] = [None] * n_groups
 
@@ -198,19 +201,21 @@ class FusedWorker(Worker):
         widens = self.design.half is not None
         chunk = layout.product_room(block, len(self.Wt), dtype, self.many, widens)
         copied = np.zeros((block, layout.panel(dtype.itemsize)), dtype)
-        part = layout.aligned(program.n_results, d, dtype)
+        part = layout.panels(program.n_results, d, dtype)
         return S, R, work, lane, packed, rest, chunk, copied, part
 
     def product(self) -> Array:
         """The sum over the groups, and the buffers back to the design."""
-        d = self.totals.shape[2] - self.design.intercept
+        from admm_softmax.kernels.compiled import layout  # noqa: PLC0415
+
+        _, n_results, n_features = self.totals.shape
+        d = n_features - self.design.intercept
         for i, waiting in enumerate(self.waiting):
             if waiting is None:  # fewer rows than groups
                 self.totals[i] = 0.0
             elif waiting:
-                self.totals[i, :, :d] += self.parts[i][:, :d]
+                self.totals[i, :, :d] += layout.from_panels(self.parts[i], n_results, d)
                 self.parts[i][:] = 0.0
-        _, n_results, n_features = self.totals.shape
         total = np.empty((n_features, n_results))
 
         def add(columns: slice) -> None:

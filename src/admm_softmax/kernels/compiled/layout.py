@@ -57,9 +57,29 @@ def aligned(n_rows: int, n_columns: int, dtype: Any) -> Any:
     misaligned sums make a pass a fifth slower. A row is an odd number of lines, so that the
     same columns of many rows do not compete for a few sets of the cache.
     """
+    itemsize = np.dtype(dtype).itemsize
+    lines = -(-padded(n_columns, itemsize) * itemsize // 64) | 1
+    return _from_a_line(n_rows, lines * 64 // itemsize, dtype)
+
+
+def panels(n_rows: int, n_columns: int, dtype: Any) -> Any:
+    """Zeros for so many rows and columns by panels of columns, one panel after the other.
+
+    Row k of panel p is row p n_rows + k: where panels come in turn, so does all of the memory.
+    """
+    width = panel(np.dtype(dtype).itemsize)
+    return _from_a_line(-(-n_columns // width) * n_rows, width, dtype)
+
+
+def from_panels(sums: Any, n_rows: int, n_columns: int) -> Any:
+    """What `panels` made as rows of so many columns, copied."""
+    by_row = sums.reshape(-1, n_rows, sums.shape[1]).swapaxes(0, 1)
+    return by_row.reshape(n_rows, -1)[:, :n_columns]
+
+
+def _from_a_line(n_rows: int, width: int, dtype: Any) -> Any:
+    """Zeros that begin where a cache line does."""
     dtype = np.dtype(dtype)
-    lines = -(-padded(n_columns, dtype.itemsize) * dtype.itemsize // 64) | 1
-    width = lines * 64 // dtype.itemsize
     memory = np.zeros(n_rows * width + 64 // dtype.itemsize, dtype)
     offset = -memory.ctypes.data % 64 // dtype.itemsize
     return memory[offset : offset + n_rows * width].reshape(n_rows, width)
@@ -67,8 +87,10 @@ def aligned(n_rows: int, n_columns: int, dtype: Any) -> Any:
 
 def product_room(block: int, n_classes: int, dtype: Any, many: bool, widens: bool) -> Any:
     """What the product of a block of rows works in."""
+    width = panel(np.dtype(dtype).itemsize)
     if many:
-        return aligned(TURNED + n_classes, block, dtype)
+        n_sums = -(-block // width) * whole_groups(n_classes)
+        return _from_a_line(TURNED + n_sums, width, dtype)
     width = n_classes * VECTOR_BYTES // np.dtype(dtype).itemsize
     return aligned(2 * block, max(CHUNK, width), dtype) if widens else aligned(block, width, dtype)
 
@@ -78,6 +100,34 @@ def transposed(W: Any, dtype: Any) -> Any:
     d, K = W.shape
     out = aligned(K, d, dtype)
     out[:, :d] = W.T
+    return out
+
+
+def whole_groups(n_classes: int) -> int:
+    """So many classes, and as many more as fill a group where there are many."""
+    return -(-n_classes // TILES.of_many) * TILES.of_many
+
+
+def interleaved(W: Any, whole: int, dtype: Any) -> Any:
+    """W in this precision, in the order in which the product with many classes reads it.
+
+    For each chunk of columns of X that is turned at a time, and each group of classes, the group's
+    entries for the first of the columns, those for the next, and so on: one stream, which the
+    cache fetches by itself. Zeros fill up vectors of columns, and groups. The first `whole` columns
+    are cut into chunks on their own. Has a row for each class in name only.
+    """
+    d, K = W.shape
+    lanes, n_classes = VECTOR_BYTES // np.dtype(dtype).itemsize, whole_groups(K)
+    ends = whole, -(-d // lanes) * lanes
+    padded_W = np.zeros((ends[1], n_classes), dtype)
+    padded_W[:d, :K] = W
+    out = _from_a_line(n_classes, ends[1], dtype)
+    flat = out.reshape(-1)
+    for start, end in ((0, whole), ends):
+        for j in range(start, end, TURNED):
+            chunk = padded_W[j : min(j + TURNED, end)]
+            groups = chunk.reshape(len(chunk), -1, TILES.of_many).swapaxes(0, 1)
+            flat[j * n_classes :][: groups.size] = groups.reshape(-1)
     return out
 
 

@@ -109,32 +109,33 @@ copy_panel, turn_panel = copy_panel_of(read_floats), turn_panel_of(read_floats)
 def product_by_panels(
     x: int, row_bytes: int, count: int, first: int, n_columns: int, Wt: Any, ahead: bool, room: Any
 ) -> None:
-    """Add Σ_j X[t, j] Wt[k, first + j] over j < n_columns to the sums in `room`, for t < count.
+    """Add Σ_j X[t, j] W[first + j, k] over j < n_columns to the sums in `room`, for t < count.
 
-    Takes what `product` of `thin` takes, for many classes. `room`, whose rows have a column for
-    each row of a block, has a turned panel and then the sums of every class, in X's precision.
+    Takes what `product` of `thin` takes, for many classes, and W as `layout.interleaved` makes it.
+    `room` has a turned panel, and then the sums: for each panel of rows a row per class, in X's
+    precision.
     """
-    K, size, lanes = Wt.shape[0], Wt.itemsize, VECTOR_BYTES // Wt.itemsize
-    stored, width = HALF_BYTES if widens else size, TILES.vectors * lanes
-    n_groups, step = groups(K, TILES.of_many), Wt.shape[1]
-    padded = groups(n_columns, lanes) * lanes
-    factors, sums = pointed_at(Wt, address_of(Wt), K * step), room[TURNED:]
+    K, size, many = Wt.shape[0], Wt.itemsize, TILES.of_many
+    stored, width = HALF_BYTES if widens else size, room.shape[1]
+    padded = groups(n_columns * size, VECTOR_BYTES) * VECTOR_BYTES // size
+    factors, sums = pointed_at(Wt, address_of(Wt), K * Wt.shape[1]), room[TURNED:]
     if first == 0:
         sums[:] = 0.0
     for j in range(0, padded, TURNED):
         length = smaller(TURNED, padded - j)
         for t in range(0, count, width):
             turn_panel(x + t * row_bytes + j * stored, row_bytes, count - 1 - t, length, room)
-            for g in range(n_groups):
-                k = g * K // n_groups
-                n_classes = (g + 1) * K // n_groups - k
-                transpose_tile(n_classes, address_of(room), room.shape[1] * size, 0, length,
-                               factors, k * step + first + j, step, sums, k, t)  # fmt: skip
+            for k in range(0, K, many):
+                transpose_tile(many, address_of(room), width * size, 0, length, factors,
+                               (first + j) * K + k * length, 1, many, sums,
+                               t // width * K + k)  # fmt: skip
 
 
 def take_scores(room: Any, first: int, bias: Any, S: Any) -> None:
     """S[k, t] = bias and sum of class k of the block's row first + t, for a tile of rows."""
+    K, width = groups(S.shape[0], TILES.of_many) * TILES.of_many, room.shape[1]
     for k in range(S.shape[0]):
         of_class = spread(bias[k])
         for t in range(0, S.shape[1], LANES):
-            store(of_class + load(room, TURNED + k, first + t), S, k, t)
+            panel, place = (first + t) // width, (first + t) % width
+            store(of_class + load(room, TURNED + panel * K + k, place), S, k, t)

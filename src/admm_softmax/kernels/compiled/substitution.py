@@ -71,14 +71,16 @@ def _down(L: Any, B: Any, Yt: Any, sums: Any, nothing: Any, S: Any) -> None:
 
 
 def _up(L: Any, B: Any, pulled: Any, R: Any, R_data: Any, copied: Any) -> None:
-    """B ← L⁻ᵀ B; `pulled` is zero and sums what the rows below take away."""
+    """B ← L⁻ᵀ B; `pulled` is zero and sums what the rows below take away, in panels."""
     d, K = B.shape
+    width = pulled.shape[1]
     for i in range((d - 1) // PANEL * PANEL, -1, -PANEL):
         size = min(PANEL, d - i)
         for t in range(size - 1, -1, -1):
             row, left = B[i + t], L[i + t]
+            panel, place = (i + t) // width * K, (i + t) % width
             for k in range(K):
-                row[k] = (row[k] - pulled[k, i + t]) / left[i + t]
+                row[k] = (row[k] - pulled[panel + k, place]) / left[i + t]
                 R[k, t] = row[k]
             for u in range(t):
                 for k in range(K):

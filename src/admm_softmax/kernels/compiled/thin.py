@@ -116,10 +116,11 @@ def _add_transpose_product(
 ) -> None:
     """Gt[k, first + j] += Σ_t R[t, k] X[t, j] for t < count, j < n_columns.
 
-    R is packed by `pack_results`; columns of X are whole panels. `room` holds a panel, in which
-    halves are widened.
+    R is packed by `pack_results`; columns of X are whole panels, and those of Gt are in panels as
+    `layout.panels` makes them. `room` holds a panel of a block of rows, in which halves are widened.
     """
-    K, width, place = Gt.shape[0], room.shape[1], len(R) // Gt.shape[0]
+    place, width = room.shape
+    K = len(R) // place
     n_groups = groups(K, TILES.columns if K < MANY_CLASSES else TILES.of_many)
     panel_bytes = width * Gt.itemsize
     stored = HALF_BYTES if widens else Gt.itemsize
@@ -136,7 +137,8 @@ def _add_transpose_product(
             k = g * K // n_groups
             size = (g + 1) * K // n_groups - k
             ahead = 0 if copies else -panel_bytes
-            transpose_tile(size, here, step, ahead, count, R, k * place, place, Gt, k, first + j)
+            transpose_tile(size, here, step, ahead, count, R, k * place, place, 1, Gt,
+                           (first + j) // width * K + k)  # fmt: skip
 
 
 def _pack(
@@ -173,16 +175,23 @@ def _pack_results(R: Any, first: int, out: Any, total: Any, column: int) -> None
 
 
 def _flush(part: Any, total: Any, n_columns: int, is_first: bool) -> None:
-    """Add `part` to `total`, in double, or write it there at first, and make it zero."""
-    for k in range(total.shape[0]):
-        if is_first:
-            for j in range(n_columns):
-                total[k, j] = part[k, j]
-                part[k, j] = 0.0
-        else:
-            for j in range(n_columns):
-                total[k, j] += part[k, j]
-                part[k, j] = 0.0
+    """Add `part`, which is in panels, to `total`, in double, or write it there at first.
+
+    It becomes zero.
+    """
+    K, width = total.shape[0], part.shape[1]
+    for j in range(0, n_columns, width):
+        length = smaller(width, n_columns - j)
+        for k in range(K):
+            row = part[j // width * K + k]
+            if is_first:
+                for i in range(length):
+                    total[k, j + i] = row[i]
+                    row[i] = 0.0
+            else:
+                for i in range(length):
+                    total[k, j + i] += row[i]
+                    row[i] = 0.0
 
 
 class Forward(NamedTuple):

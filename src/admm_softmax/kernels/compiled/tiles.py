@@ -262,15 +262,16 @@ def sum_of_lanes_tile(typing: Any, sums: Any, first: Any, bias: Any, S: Any) -> 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def transpose_tile(typing: Any, size: Any, x: Any, row_bytes: Any, ahead: Any, count: Any, R: Any,
-                   place: Any, step: Any, Gt: Any, k: Any, j: Any) -> Any:  # fmt: skip
-    """Tile of (Xᵀ R)ᵀ: Gt[k + c, j + ·] += Σ_t R[place + c step + t] X[t, ·] over 0 ≤ t < count.
+                   place: Any, of_column: Any, of_row: Any, Gt: Any, k: Any) -> Any:  # fmt: skip
+    """Tile of (Xᵀ R)ᵀ: Gt[k + c] += Σ_t R[place + c of_column + t of_row] X[t] over 0 ≤ t < count.
 
     For c < size columns of R, a flat array, and `TILES.vectors` vectors of columns of X, which
-    begin at x. Meanwhile the cache fetches what lies so many bytes `ahead` of them.
+    begin at x and are what a row of Gt has. Meanwhile the cache fetches what lies so many bytes
+    `ahead` of them.
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        size, x, row_bytes, ahead, count, _, place, step, _, k, j = arguments
+        size, x, row_bytes, ahead, count, _, place, of_column, of_row, _, k = arguments
         e = Emitter(context, builder, signature, arguments, context.get_value_type(Gt.dtype))
         # LLVM would unroll the loop over the rows, and spill sums that just fit.
         builder.function.attributes.add("optsize")
@@ -281,18 +282,19 @@ def transpose_tile(typing: Any, size: Any, x: Any, row_bytes: Any, ahead: Any, c
                 row = e.at(x, t, row_bytes)
                 if fetches:
                     e.fetch(row, ahead, TILES.vectors * VECTOR_BYTES)
-                spread = [e.spread(builder.load(builder.gep(f, [t]))) for f in factors]
+                own = builder.mul(t, of_row)
+                spread = [e.spread(builder.load(builder.gep(f, [own]))) for f in factors]
                 for v, start in enumerate(starts):
                     vector = e.load(row, start)
                     for c, factor in enumerate(spread):
                         e.add_product(totals[c][v], vector, factor)
             for c, of_column in enumerate(totals):
-                out = e.entry(8, builder.add(k, e.number(c)), j)
+                out = e.entry(9, builder.add(k, e.number(c)), e.number(0))
                 for total, start in zip(of_column, starts, strict=True):
                     e.add_to(out, start, total)
 
         def emit_size(n_columns: int) -> None:
-            offsets = [builder.mul(step, e.number(c)) for c in range(n_columns)]
+            offsets = [builder.mul(of_column, e.number(c)) for c in range(n_columns)]
             factors = [e.entry(5, builder.add(place, offset)) for offset in offsets]
             n_parts = -(-TILES.vectors * n_columns // TILES.sums)
             together = -(-TILES.vectors // n_parts)
@@ -303,7 +305,7 @@ def transpose_tile(typing: Any, size: Any, x: Any, row_bytes: Any, ahead: Any, c
         _by_size(builder, size, tuple(range(1, TILES.columns + 1)), emit_size)
         return context.get_dummy_value()
 
-    return types.void(I, I, I, I, I, R, I, I, Gt, I, I), emit
+    return types.void(I, I, I, I, I, R, I, I, I, Gt, I), emit
 
 
 product_tile = product_tile_of(read_floats)

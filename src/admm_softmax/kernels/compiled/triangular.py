@@ -14,7 +14,7 @@ from admm_softmax._arrays import Array
 from admm_softmax._parallel import ordered_map
 from admm_softmax.kernels.compiled import passes
 from admm_softmax.kernels.compiled.arrays import plain
-from admm_softmax.kernels.compiled.layout import PANEL, aligned, panel, product_room
+from admm_softmax.kernels.compiled.layout import PANEL, aligned, panel, panels, product_room
 
 #: Columns that one thread takes: half of them, within these bounds.
 LEAST_COLUMNS, MOST_COLUMNS = 5, 64
@@ -35,7 +35,7 @@ def solve(L: Any, B: Array) -> Array:
         sums, S = product_room(PANEL, k, L.dtype, False, False), np.zeros((k, PANEL))
         down(L, part, aligned(k, d, L.dtype), sums, np.zeros(k), S)
         copied = np.zeros((PANEL, panel(L.itemsize)), L.dtype)
-        up(L, part, aligned(k, d, L.dtype), S, np.zeros(k * PANEL, L.dtype), copied)
+        up(L, part, panels(k, d, L.dtype), S, np.zeros(k * PANEL, L.dtype), copied)
         W[:, columns] = part
 
     ordered_map(work, range(0, K, size), operations=float(d) * d * K)
