@@ -78,7 +78,7 @@ class DenseDesign(RowBlockDesign):
         flags = self.X.flags
         readable = flags.aligned and self.X.dtype.isnative
         if compiled and readable and requests[0].kernel.twin is not None:
-            return FusedWorker(self, W, program_of(requests), n_groups)
+            return FusedWorker(self, W, program_of(requests, self.dtype), n_groups)
         return super()._worker(requests, W, n_groups, compiled)
 
     def row_gram(self, scale: Array) -> Any:
@@ -97,15 +97,15 @@ class DenseDesign(RowBlockDesign):
         return G
 
 
-def program_of(requests: list[Request]) -> Program:
-    """The requests, laid out for a compiled pass. Loads compiled code."""
+def program_of(requests: list[Request], dtype: Any = np.float64) -> Program:
+    """The requests, laid out for a compiled pass over X of this precision. Loads compiled code."""
     from admm_softmax.kernels.compiled.programs import Call, Program  # noqa: PLC0415
 
     calls = [
         Call(r.kernel, [rows.held for rows in r.rows], [rows.key for rows in r.rows])
         for r in requests
     ]
-    return Program.of(calls, requests[0].W.shape[1])
+    return Program.of(calls, requests[0].W.shape[1], dtype)
 
 
 class Located(Readable, Protocol):
@@ -143,7 +143,8 @@ class FusedWorker(Worker):
         self.block = MANY_CLASSES_BLOCK if self.many else _block_rows(d * dtype.itemsize)
         program = replace(program, tile_rows=min(program.tile_rows, self.block))
         self.design, self.program, self.more = design, program, more
-        self.fold = passes.dense_pass(dtype, state_dtype, design.half, self.many)
+        kind = design.half, self.many, program.is_single
+        self.fold = passes.dense_pass(dtype, state_dtype, *kind)
         self.bias = np.array(W[d] if design.intercept else np.zeros(W.shape[1]), np.float64)
         self.state = program.states(design.state_dtype)
         in_rows = X.strides[1] == X.itemsize
@@ -154,7 +155,8 @@ class FusedWorker(Worker):
             self.Wt = layout.transposed(W[:d], dtype)
         self.outputs = program.new_rows(design.n_rows, design.state_dtype, design.room)
         shape = (n_groups, program.n_results, design.n_features)
-        self.key = (*shape, program.n_columns, len(program.which), len(program.soft) > 0, more)
+        kinds = len(program.soft) > 0, program.is_single, more
+        self.key = (*shape, program.n_columns, len(program.which), *kinds)
         kept: Any = design.buffers.pop(self.key, None) or (np.empty(shape), [], [])
         self.totals: Array = kept[0]
         #: One room for each thread that runs at the same time; passes take and return them.
@@ -194,9 +196,10 @@ class FusedWorker(Worker):
         from admm_softmax.kernels.compiled import layout  # noqa: PLC0415
 
         program, d, dtype = self.program, self.design.X.shape[1], self.design.dtype
-        S, R, work, lane = program.room()
         block = self.block
-        packed = np.zeros(program.n_results * block, dtype)
+        S, R, work, lane = program.room(block)
+        is_packed = program.is_single
+        packed = R.reshape(-1) if is_packed else np.zeros(program.n_results * block, dtype)
         rest = layout.aligned(block, d - self.whole, dtype)
         widens = self.design.half is not None
         chunk = layout.product_room(block, len(self.Wt), dtype, self.many, widens)

@@ -75,7 +75,7 @@ class HalfDesign(RowBlockDesign):
     def _worker(self, requests: list[Request], W: Array, n_groups: int, compiled: bool) -> Worker:
         """One compiled pass, where it pays, for X in any order."""
         if compiled and self.X.flags.aligned and requests[0].kernel.twin is not None:
-            return FusedWorker(self, W, program_of(requests), n_groups)
+            return FusedWorker(self, W, program_of(requests, self.dtype), n_groups)
         return super()._worker(requests, W, n_groups, compiled)
 
     def is_finite(self) -> bool:

@@ -32,6 +32,7 @@ class RowKernel:
     sums : names of the scalars that are added up over all rows
     settings : names of the numbers that `bind` sets
     twin : its compiled version, as "module:function"; None runs the NumPy function
+    single : another for passes over X in single precision, with labels that are codes, if any
     restart : for a kernel that takes and returns state, a kernel without state whose new rows,
         at the same W, can take the place of rows that were lost; None where nothing can
 
@@ -46,6 +47,7 @@ class RowKernel:
     sums: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     twin: str | None = None
+    single: str | None = None
     values: tuple[float, ...] = ()
     restart: RowKernel | None = None
 

@@ -39,6 +39,7 @@ def evaluate(scores: Array, labels: Labels, weights: Array) -> Outcome:
 
 @declared(
     twin=f"{_TWINS}:gradient",
+    single="admm_softmax.kernels.compiled.single_rows:gradient",
     inputs=("labels", "weights"),
     results=1,
     sums=("loss", "accuracy", "curvature"),

@@ -24,8 +24,9 @@ from admm_softmax.kernels.compiled.jit import (
     separate,
     with_globals,
 )
-from admm_softmax.kernels.compiled.layout import CODED, TRUTH, WEIGHTS, WORK
+from admm_softmax.kernels.compiled.layout import CODED, SINGLE_TRUTH, TRUTH, WEIGHTS, WORK
 from admm_softmax.kernels.compiled.rows import TWIN
+from admm_softmax.kernels.compiled.single_rows import SINGLE, SINGLE_MATRIX
 from admm_softmax.kernels.compiled.thin import PRODUCTS
 from admm_softmax.kernels.compiled.tiles import I, address_of
 from admm_softmax.kernels.compiled.zstep import CUBE, MATRIX, VECTOR, solve_tile
@@ -38,7 +39,7 @@ CODED_FROM = 32
 FLUSH, FLUSH_BLOCKS = 1024, 16
 _INDICES = types.intp[::1]
 
-call_twin = calling_at(TWIN)
+call_twin, call_single = calling_at(TWIN), calling_at(SINGLE)
 
 #: Stand for functions of one precision in the templates below; `with_globals` puts them in.
 take_scores: Any = None
@@ -55,16 +56,17 @@ run_tile: Any = None
 
 
 @cache
-def dense_pass(dtype: str, state_dtype: str, half: str | None, many: bool) -> Any:
+def dense_pass(dtype: str, state_dtype: str, half: str | None, many: bool, single: bool) -> Any:
     """The pass over dense X of one precision, with row state of one precision.
 
     With `half`, "float16" or "bfloat16", X is stored so, and widened where it is multiplied. With
-    `many` classes X W goes by turned panels.
+    `many` classes X W goes by turned panels. With `single` the row kernel is one of `single_rows`.
     """
     p = PRODUCTS[np.dtype(dtype)]
     stored = p if half is None else _products_of(half)
     forward = stored.with_many if many else stored.with_few
-    state, room = _rows_of(state_dtype), (MATRIX, MATRIX, CUBE, MATRIX, p.flat, *[p.matrix] * 3)
+    tile = SINGLE_MATRIX if single else MATRIX
+    state, room = _rows_of(state_dtype), (tile, tile, CUBE, tile, p.flat, *[p.matrix] * 3)
     signature = types.intp(
         I, I, I, I, I, I, I, I, types.Tuple(room), p.matrix, VECTOR, types.boolean, MATRIX,
         _INDICES, MATRIX, MATRIX, _INDICES, state, state, p.matrix, MATRIX, MATRIX, I,
@@ -72,16 +74,16 @@ def dense_pass(dtype: str, state_dtype: str, half: str | None, many: bool) -> An
     )  # fmt: skip
     copy = with_globals(
         _fold_dense,
-        f"{stored.name}.{state_dtype}" + (".many" if many else ""),
+        f"{stored.name}.{state_dtype}" + (".many" if many else "") + (".single" if single else ""),
         product=forward.product,
         product_of_rest=(p.with_many if many else p.with_few).product,
-        take_scores=forward.take,
+        take_scores=forward.take_single if single else forward.take,
         add_transpose_product=stored.add_transpose_product,
         add_transpose_product_of_rest=p.add_transpose_product,
         pack=stored.pack,
-        pack_results=p.pack_results,
+        pack_results=p.sum_single_results if single else p.pack_results,
         flush=p.flush,
-        run_tile=_run_tile_of(state_dtype),
+        run_tile=(_run_single_tile_of if single else _run_tile_of)(state_dtype),
     )
     return separate(signature)(copy)
 
@@ -137,13 +139,25 @@ def _rows_of(dtype: str) -> Any:
 @cache
 def _run_tile_of(state_dtype: str) -> Any:
     """`_run_tile` for row state of one precision."""
-    scalar, state = from_dtype(np.dtype(state_dtype)), _rows_of(state_dtype)
-    signature = types.void(
-        types.intp, MATRIX, MATRIX, types.intp, types.intp, _INDICES, MATRIX, MATRIX, _INDICES,
-        state, CUBE, MATRIX, MATRIX, state, MATRIX,
-    )  # fmt: skip
+    scalar = from_dtype(np.dtype(state_dtype))
     copy = with_globals(_run_tile, str(scalar), fetch=fetching(scalar), store=storing(scalar))
-    return separate(signature)(copy)
+    return separate(_run_tile_takes(state_dtype, MATRIX))(copy)
+
+
+@cache
+def _run_single_tile_of(state_dtype: str) -> Any:
+    """`_run_single_tile` where row state, which it does not look at, is of one precision."""
+    copy = with_globals(_run_single_tile, state_dtype)
+    return separate(_run_tile_takes(state_dtype, SINGLE_MATRIX))(copy)
+
+
+def _run_tile_takes(state_dtype: str, tile: Any) -> Any:
+    """The signature of both."""
+    state = _rows_of(state_dtype)
+    return types.void(
+        I, MATRIX, tile, I, I, I, _INDICES, MATRIX, MATRIX, _INDICES, state, CUBE, tile, tile,
+        state, MATRIX,
+    )  # fmt: skip
 
 
 @cache
@@ -160,8 +174,29 @@ def storing(scalar: Any) -> Any:
     return separate(signature, name=f"store.{scalar}")(_store)
 
 
+def _run_single_tile(
+    twin: int, settings: Any, S: Any, first: int, place: int, count: int, codes: Any, soft: Any,
+    weights: Any, which: Any, state: Any, work: Any, lane: Any, R: Any, new_rows: Any, sums: Any,
+) -> None:  # fmt: skip
+    """As `_run_tile`, for a row kernel in single precision, which takes neither settings nor state.
+
+    R is that of a block of rows, in which the tile's begin at `place`.
+    """
+    keep_small()
+    n_requests, T, wide = len(which), S.shape[1], work[0]
+    K = S.shape[0] // n_requests
+    for t in range(T):
+        lane[SINGLE_TRUTH, t] = codes[first + t] if t < count else 0
+    for g in range(n_requests):
+        own = which[g]
+        for t in range(T):
+            wide[0, t] = weights[own, first + t] if t < count else 0.0
+        call_single(twin, S[g * K : (g + 1) * K], wide, lane, place, R[g * K : (g + 1) * K],
+                    sums[g])  # fmt: skip
+
+
 def _run_tile(
-    twin: int, settings: Any, S: Any, first: int, count: int, codes: Any, soft: Any,
+    twin: int, settings: Any, S: Any, first: int, place: int, count: int, codes: Any, soft: Any,
     weights: Any, which: Any, state: Any, work: Any, lane: Any, R: Any, new_rows: Any, sums: Any,
 ) -> None:  # fmt: skip
     """The row kernel of every request on its own rows of S and R, of the rows from `first` on."""
@@ -216,10 +251,10 @@ def _fold_dense(
             product_of_rest(rest_x, rest_bytes, count, whole, d - whole, Wt, False, chunk)
         for t in range(0, count, T):
             take_scores(chunk, t, bias, S)
-            run_tile(twin, settings, S, first + t, smaller(T, count - t), codes, soft, weights,
+            run_tile(twin, settings, S, first + t, t, smaller(T, count - t), codes, soft, weights,
                      which, state, work, lane, R, new_rows, sums)  # fmt: skip
             if n_results:
-                pack_results(R, t, R_data, total, d if intercept else -1)
+                pack_results(R, t, T, R_data, total, d if intercept else -1)
         if n_results == 0:
             continue
         if whole < d:
@@ -255,7 +290,7 @@ def _fold_csr(
         for t in range(count):
             for k in range(K):
                 S[k, t] = scores[t, k] + bias[k]
-        run_tile(twin, settings, S, first, count, codes, soft, weights, which, state, work,
+        run_tile(twin, settings, S, first, 0, count, codes, soft, weights, which, state, work,
                  lane, R, new_rows, sums)  # fmt: skip
         store_results(R, first, count, R_rows)
         for k in range(len(R)):
@@ -274,7 +309,7 @@ def _run_scores(
     for first in range(0, n, T):
         count = smaller(T, n - first)
         fetch(scores, first, count, S)
-        run_tile(twin, settings, S, first, count, codes, soft, weights, which, state, work,
+        run_tile(twin, settings, S, first, 0, count, codes, soft, weights, which, state, work,
                  lane, R_tile, new_rows, sums)  # fmt: skip
         store(R_tile, first, count, R)
 

@@ -16,6 +16,10 @@ WORK, ROOM = 5, 9
 #: the last, whether labels are codes that are better looked up there than read from C.
 TRUTH, WEIGHTS, CODED = ROOM, ROOM + 1, ROOM + 2
 INPUT_LANES = 3
+#: The same for kernels in single precision, in T, and where each row's label is below that; and
+#: how many T in double, weights included.
+SINGLE_ROOM, SINGLE_WIDE = 5, 2
+SINGLE_TRUTH = SINGLE_ROOM
 #: Bytes of a row of X that are worked on at a time: a chunk of ten classes of W and of a few rows
 #: stays in the first-level cache, 32 KB without AVX-512 and 48 KB with it. On Zen 3, one core,
 #: 20,000 × 7056 with ten classes took 88, 89 and 93 ms with 1, 1.5 and 2 KB, 22,500 × 768 took
@@ -151,3 +155,10 @@ def room_of(n_scores: int, n_classes: int, n_results: int, T: int) -> tuple[Any,
     """
     work, lane = np.zeros((WORK + 3, n_classes, T)), np.zeros((ROOM + INPUT_LANES, T))
     return np.zeros((n_scores, T)), np.zeros((n_results, T)), work, lane
+
+
+def single_room_of(n_scores: int, n_results: int, T: int, block: int) -> tuple[Any, ...]:
+    """The same for kernels in single precision, whose results are those of a block of rows."""
+    work, lane = np.zeros((1, SINGLE_WIDE, T)), np.zeros((SINGLE_TRUTH + 1, T), np.float32)
+    scores = np.zeros((n_scores, T), np.float32)
+    return scores, np.zeros((n_results, block), np.float32), work, lane

@@ -14,7 +14,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from admm_softmax.kernels.compiled.integers import groups, smaller
-from admm_softmax.kernels.compiled.lanes import load, spread, store
+from admm_softmax.kernels.compiled.lanes import load, store
 from admm_softmax.kernels.compiled.layout import LANES, TURNED
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
 from admm_softmax.kernels.compiled.tiles import (
@@ -29,6 +29,9 @@ from admm_softmax.kernels.compiled.tiles import (
 
 #: Whether X is stored in halves, of so many bytes; `thin.Products` puts it in.
 widens, HALF_BYTES = False, 2
+#: How `take_scores` loads sums, and how many at a time; for scores in single precision others are
+#: put in.
+load_as, n_lanes = load, LANES
 
 
 def copy_panel_of(read: Reader, stored: int | None = None) -> Any:
@@ -134,8 +137,7 @@ def product_by_panels(
 def take_scores(room: Any, first: int, bias: Any, S: Any) -> None:
     """S[k, t] = bias and sum of class k of the block's row first + t, for a tile of rows."""
     K, width = groups(S.shape[0], TILES.of_many) * TILES.of_many, room.shape[1]
-    for k in range(S.shape[0]):
-        of_class = spread(bias[k])
-        for t in range(0, S.shape[1], LANES):
-            panel, place = (first + t) // width, (first + t) % width
-            store(of_class + load(room, TURNED + panel * K + k, place), S, k, t)
+    for t in range(0, S.shape[1], n_lanes):
+        panel, place = TURNED + (first + t) // width * K, (first + t) % width
+        for k in range(S.shape[0]):
+            store(load_as(room, panel + k, place) + bias[k], S, k, t)

@@ -11,7 +11,7 @@ import numpy as np
 from admm_softmax._arrays import Array, Labels
 from admm_softmax.kernels.compiled import passes
 from admm_softmax.kernels.compiled.arrays import plain
-from admm_softmax.kernels.compiled.layout import room_of
+from admm_softmax.kernels.compiled.layout import room_of, single_room_of
 from admm_softmax.kernels.compiled.loading import twin
 from admm_softmax.kernels.row_kernel import Outcome, RowKernel
 
@@ -56,10 +56,15 @@ class Program:
     n_classes: int
     #: Rows in a tile of scores.
     tile_rows: int
+    #: Whether the twin is one of `single_rows`.
+    is_single: bool
 
     @classmethod
-    def of(cls, calls: Sequence[Call], n_columns: int) -> Program:
-        """Lay out calls whose kernels are of one kind; W has `n_columns` in each."""
+    def of(cls, calls: Sequence[Call], n_columns: int, dtype: Any = np.float64) -> Program:
+        """Lay out calls whose kernels are of one kind; W has `n_columns` in each, X is of `dtype`.
+
+        In single precision the kernel may be another.
+        """
         kernel = calls[0].kernel
         assert kernel.twin is not None
         given = [dict(zip(kernel.inputs, call.arrays, strict=True)) for call in calls]
@@ -71,8 +76,9 @@ class Program:
         )
         state = _stacked([rows.get("state", _NO_ROWS) for rows in given], keep=np.float32)
         K = n_columns or state.shape[2]
+        is_single = kernel.single is not None and dtype == np.float32 and len(codes) > 0
         return cls(
-            twin=twin(kernel.twin),
+            twin=twin((kernel.single if is_single else kernel.twin) or ""),
             settings=np.array([call.kernel.values for call in calls], dtype=np.float64),
             codes=codes,
             soft=soft,
@@ -84,7 +90,8 @@ class Program:
             n_sums=len(kernel.sums),
             n_columns=n_columns,
             n_classes=K,
-            tile_rows=_tile_rows(K),
+            tile_rows=_tile_rows(K, 4 if is_single else 8),
+            is_single=is_single,
         )
 
     def new_rows(
@@ -102,10 +109,12 @@ class Program:
         """The state as compiled passes take it: of the type of the new rows."""
         return self.state.astype(self.state_dtype(dtype), copy=False)
 
-    def room(self) -> tuple[Any, ...]:
-        """What a tile of scores needs; see `folds.room_of`."""
-        n = len(self.which)
-        return room_of(n * self.n_columns, self.n_classes, self.n_results, self.tile_rows)
+    def room(self, block: int = 0) -> tuple[Any, ...]:
+        """What a tile of scores needs, in a block of so many rows; see `layout.room_of`."""
+        n_scores = len(self.which) * self.n_columns
+        if self.is_single:
+            return single_room_of(n_scores, self.n_results, self.tile_rows, block)
+        return room_of(n_scores, self.n_classes, self.n_results, self.tile_rows)
 
     def sums(self) -> Array:
         """Zeros to add the sums to, calls × sums."""
@@ -142,10 +151,10 @@ def _split(labels: Labels) -> tuple[Labels, Array]:
     return _NO_CODES, plain(labels, np.float64)
 
 
-def _tile_rows(n_classes: int) -> int:
+def _tile_rows(n_classes: int, itemsize: int) -> int:
     """How many rows make a tile of scores: a power of two, by the number of classes."""
     rows = MOST_TILE_ROWS
-    while rows > LEAST_TILE_ROWS and 8 * rows * n_classes > TILE_BYTES:
+    while rows > LEAST_TILE_ROWS and itemsize * rows * n_classes > TILE_BYTES:
         rows //= 2
     return rows
 

@@ -86,6 +86,6 @@ def _up(L: Any, B: Any, pulled: Any, R: Any, R_data: Any, copied: Any) -> None:
                 for k in range(K):
                     B[i + u, k] -= left[i + u] * row[k]
         if i:
-            pack_results(R, 0, R_data, R, -1)
+            pack_results(R, 0, R.shape[1], R_data, R, -1)
             here = address_of(L) + i * L.strides[0]
             add_transpose_product(here, L.strides[0], size, 0, i, R_data, pulled, copied)

@@ -21,7 +21,14 @@ from numba import types
 from admm_softmax._cached import cached_property
 from admm_softmax.kernels.compiled.integers import groups, smaller
 from admm_softmax.kernels.compiled.jit import compiled, separate, with_globals
-from admm_softmax.kernels.compiled.lanes import load, spread, store_as, sum_lanes
+from admm_softmax.kernels.compiled.lanes import (
+    load,
+    load_stored,
+    spread,
+    spread_single,
+    store_as,
+    sum_lanes,
+)
 from admm_softmax.kernels.compiled.layout import CHUNK_BYTES, LANES
 from admm_softmax.kernels.compiled.panels import (
     HALF_BYTES,
@@ -38,6 +45,7 @@ from admm_softmax.kernels.compiled.tiles import (
     sum_of_lanes_tile,
     transpose_tile,
 )
+from admm_softmax.kernels.compiled.single_rows import SINGLE_MATRIX
 from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR
 from admm_softmax.kernels.thresholds import MANY_CLASSES
 
@@ -157,8 +165,8 @@ def _pack(
                 out[t, j - first] = entry[0]
 
 
-def _pack_results(R: Any, first: int, out: Any, total: Any, column: int) -> None:
-    """A tile of R, of the rows from `first` on of a block, in X's precision.
+def _pack_results(R: Any, first: int, count: int, out: Any, total: Any, column: int) -> None:
+    """A tile of R, of `count` rows from `first` on of a block, in X's precision.
 
     Laid out as `add_transpose_product` takes it: column by column. The sums of the columns are
     added to a column of `total`, if that is not negative.
@@ -166,7 +174,7 @@ def _pack_results(R: Any, first: int, out: Any, total: Any, column: int) -> None
     place = len(out) // R.shape[0]
     for k in range(R.shape[0]):
         of_column = spread(0.0)
-        for t in range(0, R.shape[1], LANES):
+        for t in range(0, count, LANES):
             numbers = load(R, k, t)
             of_column = of_column + numbers
             store_as(numbers, out, k * place + first + t)
@@ -194,11 +202,24 @@ def _flush(part: Any, total: Any, n_columns: int, is_first: bool) -> None:
                     row[i] = 0.0
 
 
+def _sum_single_results(
+    R: Any, first: int, count: int, out: Any, total: Any, column: int
+) -> None:
+    """As `_pack_results`, for single R of a whole block: it lies as it should, as `out`."""
+    if column >= 0:
+        for k in range(R.shape[0]):
+            of_column = spread_single(0.0)
+            for t in range(first, first + count, 2 * LANES):
+                of_column = of_column + load_stored(R, k, t)
+            total[k, column] += sum_lanes(of_column)
+
+
 class Forward(NamedTuple):
-    """X W of a block: what adds products, and what gives a tile's scores."""
+    """X W of a block: what adds products, and what gives a tile's scores, or single ones."""
 
     product: Any
     take: Any
+    take_single: Any
 
 
 class Products:
@@ -213,15 +234,17 @@ class Products:
         self.name, self.pack_rest, self.meanings = name or str(scalar), pack_rest, meanings
         self.matrix, self.flat = scalar[:, ::1], scalar[::1]
 
-    def _made(self, function: Any, *arguments: Any) -> Any:
-        function = with_globals(function, self.name, **self.meanings)
+    def _made(self, function: Any, *arguments: Any, name: str = "", **meanings: Any) -> Any:
+        function = with_globals(function, self.name + name, **self.meanings, **meanings)
         return separate(types.void(*arguments))(function)
 
     def _forward(self, product: Any, take: Any) -> Forward:
-        return Forward(
-            self._made(product, I, I, I, I, I, self.matrix, types.boolean, self.matrix),
-            self._made(take, self.matrix, I, VECTOR, MATRIX),
-        )
+        product = self._made(product, I, I, I, I, I, self.matrix, types.boolean, self.matrix)
+        take_single = self._made(
+            take, self.matrix, I, VECTOR, SINGLE_MATRIX, name=".single", load_as=load_stored,
+            n_lanes=2 * LANES,
+        )  # fmt: skip
+        return Forward(product, self._made(take, self.matrix, I, VECTOR, MATRIX), take_single)
 
     @cached_property
     def with_few(self) -> Forward:
@@ -247,7 +270,12 @@ class Products:
     @cached_property
     def pack_results(self) -> Any:
         """R as `add_transpose_product` takes it."""
-        return self._made(_pack_results, MATRIX, I, self.flat, MATRIX, I)
+        return self._made(_pack_results, MATRIX, I, I, self.flat, MATRIX, I)
+
+    @cached_property
+    def sum_single_results(self) -> Any:
+        """The sums of single R."""
+        return self._made(_sum_single_results, SINGLE_MATRIX, I, I, self.flat, MATRIX, I)
 
     @cached_property
     def flush(self) -> Any:

@@ -23,7 +23,6 @@ from numba.np.arrayobj import populate_array
 from admm_softmax.kernels.compiled.lanes import INT32
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
 
-_DOUBLE = ir.DoubleType()
 _BYTES = ir.IntType(8).as_pointer()
 _CONTRACT = ("contract",)
 I = types.intp  # noqa: E741
@@ -236,7 +235,7 @@ def product_tile_of(read: Reader, stored: int = 0) -> Any:
 def sum_of_lanes_tile(typing: Any, sums: Any, first: Any, bias: Any, S: Any) -> Any:
     """S[k, t] = bias[k] + the sum of the lanes of vector k of row first + t of `sums`.
 
-    S has a multiple of four columns.
+    In the precision of S, which has a multiple of four columns.
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -244,17 +243,20 @@ def sum_of_lanes_tile(typing: Any, sums: Any, first: Any, bias: Any, S: Any) -> 
         e = Emitter(context, builder, signature, arguments, context.get_value_type(sums.dtype))
         S_array = context.make_array(S)(context, builder, scores)
         n_classes, n_rows = cgutils.unpack_tuple(builder, S_array.shape)
-        doubles = ir.VectorType(_DOUBLE, 4)
+        scalar = context.get_value_type(S.dtype)
+        four = ir.VectorType(scalar, 4)
         with e.loop(e.number(0), n_rows, 4) as t:
             places = [builder.add(first, builder.add(t, e.number(r))) for r in range(4)]
             rows = [e.entry(0, row, e.number(0)) for row in places]
             with e.loop(e.number(0), n_classes) as k:
                 j = builder.mul(k, e.number(e.lanes))
-                parts = e.widened(e.sums_of_lanes([e.load(row, j) for row in rows]), doubles)
+                parts = e.widened(e.sums_of_lanes([e.load(row, j) for row in rows]), four)
                 of_class = builder.load(e.entry(2, k))
-                total = builder.fadd(parts, e.spread(of_class, doubles))
-                place = builder.bitcast(e.entry(3, k, t), doubles.as_pointer())
-                builder.store(total, place).align = 8
+                if scalar != of_class.type:
+                    of_class = builder.fptrunc(of_class, scalar)
+                total = builder.fadd(parts, e.spread(of_class, four))
+                place = builder.bitcast(e.entry(3, k, t), four.as_pointer())
+                builder.store(total, place).align = context.get_abi_sizeof(scalar)
         return context.get_dummy_value()
 
     return types.void(sums, I, bias, S), emit
