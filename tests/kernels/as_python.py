@@ -34,8 +34,12 @@ def load(A, k, t):
     return (A[k, t : t + LANES] if A.ndim == 2 else A[t : t + LANES]).astype(float)
 
 
+def load_stored(A, k, t):
+    return A[k, t : t + VECTOR_BYTES // A.itemsize].copy()
+
+
 def store(x, A, k, t):
-    (A[k] if A.ndim == 2 else A)[t : t + LANES] = x
+    (A[k] if A.ndim == 2 else A)[t : t + len(x)] = x
 
 
 def store_as(x, A, t):
@@ -127,6 +131,11 @@ def twin_of(kernel):
     return as_python(getattr({"rows": rows, "targets": targets}[module.rpartition(".")[2]], name))
 
 
+def power_of_two(rounded):
+    is_single = getattr(rounded, "dtype", None) == np.float32
+    return np.exp2(rounded - (elementary.SINGLE_ROUNDER if is_single else elementary.ROUNDER))
+
+
 def call_twin(address, *arguments):
     """The row kernel whose compiled code is there."""
     names = [name for name, found in loading._loaded.items() if found.address == address]
@@ -145,7 +154,11 @@ STAND_INS = {
     lanes.where_equal: lambda x, y, a, b: np.where(x == y, a, b),
     lanes.mantissa_of: lambda x: 2.0 * np.frexp(x)[0],
     lanes.exponent_of: lambda x: np.frexp(x)[1] - 1.0,
-    lanes.power_of_two: lambda rounded: np.exp2(rounded - elementary.ROUNDER),
+    lanes.power_of_two: power_of_two,
+    lanes.load_stored: load_stored,
+    lanes.spread_single: lambda x: np.full(2 * LANES, x, np.float32),
+    lanes.low_half: lambda x: x[:LANES].astype(float),
+    lanes.high_half: lambda x: x[LANES:].astype(float),
     integers.groups: lambda count, most: -(-count // most),
     integers.smaller: min,
     integers.as_index: int,
@@ -160,6 +173,7 @@ STAND_INS = {
     panels.turn_panel: turn_panel_of(),
     gather.gather_tile: gather_tile,
     folds.call_twin: call_twin,
+    folds.call_single: call_twin,
     **{tile: product_tile_of(half) for half, tile in halves.FIRST_TILES.items()},
     **{panel: copy_panel_of(half) for half, panel in halves.PANELS.items()},
     **{panel: turn_panel_of(half) for half, panel in halves.TURNED_PANELS.items()},

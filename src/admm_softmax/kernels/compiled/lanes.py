@@ -139,14 +139,12 @@ def load(typing: Any, A: Any, k: Any, t: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load_stored(typing: Any, A: Any, k: Any, t: Any) -> Any:
-    """A[k, t], A[k, t + 1], … in A's own precision; of a one-dimensional A, whatever k, A[t], …"""
+    """A[k, t], A[k, t + 1] and so on in A's own precision; as `load` for one-dimensional A."""
     lanes = _OF_SCALAR[A.dtype]
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = arguments[-A.ndim :]
-        value = builder.load(
-            _place(context, builder, A, arguments[0], place, lanes.vector.count)
-        )
+        value = builder.load(_place(context, builder, A, arguments[0], place, lanes.vector.count))
         value.align = context.get_abi_sizeof(value.type.element)
         return value
 
@@ -197,39 +195,37 @@ def _spreading(lanes: Any) -> Any:
 spread, spread_single = _spreading(DOUBLES), _spreading(SINGLES)
 
 
-def _half(of: int) -> Any:
+def _taken(builder: Any, vector: Any, start: int, count: int) -> Any:
+    """So many lanes of a vector, from one of them on."""
+    places = ir.Constant(ir.VectorType(INT32, count), [*range(start, start + count)])
+    return builder.shuffle_vector(vector, vector, places)
+
+
+def _half(start: int) -> Any:
     """An intrinsic that gives one half of lanes of singles, as doubles."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def half(typing: Any, x: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            places = ir.Constant(ir.VectorType(INT32, LANES), [of * LANES + i for i in range(LANES)])
-            part = builder.shuffle_vector(arguments[0], arguments[0], places)
-            return builder.fpext(part, DOUBLES.vector)
+            return builder.fpext(_taken(builder, arguments[0], start, LANES), DOUBLES.vector)
 
         return DOUBLES(SINGLES), emit
 
     return half
 
 
-low_half, high_half = _half(0), _half(1)
+low_half, high_half = _half(0), _half(LANES)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def sum_lanes(typing: Any, x: Any) -> Any:
-    """The sum of the lanes in double: of doubles from the first to the last, of singles by halves."""
+    """The sum of the lanes, as a double: from the first to the last, but of singles by halves."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes, n = arguments[0], x.vector.count
         while x is SINGLES and n > 1:
             n //= 2
-            halves = [
-                builder.shuffle_vector(
-                    lanes, lanes, ir.Constant(ir.VectorType(INT32, n), [*range(i, i + n)])
-                )
-                for i in (0, n)
-            ]
-            lanes = builder.fadd(*halves)
+            lanes = builder.fadd(*(_taken(builder, lanes, i, n) for i in (0, n)))
         total = builder.extract_element(lanes, ir.Constant(INT32, 0))
         for i in range(1, n):
             lane = builder.extract_element(lanes, ir.Constant(INT32, i))

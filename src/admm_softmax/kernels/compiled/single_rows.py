@@ -48,9 +48,7 @@ from admm_softmax.kernels.compiled.rows import ACCURACY, CURVATURE, LOSS
 from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR
 
 SINGLE_MATRIX = types.float32[:, ::1]
-SINGLE = types.void(
-    SINGLE_MATRIX, MATRIX, SINGLE_MATRIX, types.intp, SINGLE_MATRIX, VECTOR
-)
+SINGLE = types.void(SINGLE_MATRIX, MATRIX, SINGLE_MATRIX, types.intp, SINGLE_MATRIX, VECTOR)
 #: Rows in double: the weights, and sums of the exponentials of all classes but the label.
 WEIGHTS, REST = range(SINGLE_WIDE)
 #: Others: the largest score, where it is first, the label's score; the sums of the squares of

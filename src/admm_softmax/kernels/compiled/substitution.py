@@ -78,7 +78,7 @@ def _up(L: Any, B: Any, pulled: Any, R: Any, R_data: Any, copied: Any) -> None:
         size = min(PANEL, d - i)
         for t in range(size - 1, -1, -1):
             row, left = B[i + t], L[i + t]
-            panel, place = (i + t) // width * K, (i + t) % width
+            panel, place = len(pulled) - ((i + t) // width + 1) * K, (i + t) % width
             for k in range(K):
                 row[k] = (row[k] - pulled[panel + k, place]) / left[i + t]
                 R[k, t] = row[k]

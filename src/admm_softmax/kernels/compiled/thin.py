@@ -36,6 +36,7 @@ from admm_softmax.kernels.compiled.panels import (
     product_by_panels,
     take_scores,
 )
+from admm_softmax.kernels.compiled.single_rows import SINGLE_MATRIX
 from admm_softmax.kernels.compiled.target import TILES, VECTOR_BYTES
 from admm_softmax.kernels.compiled.tiles import (
     I,
@@ -45,7 +46,6 @@ from admm_softmax.kernels.compiled.tiles import (
     sum_of_lanes_tile,
     transpose_tile,
 )
-from admm_softmax.kernels.compiled.single_rows import SINGLE_MATRIX
 from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR
 from admm_softmax.kernels.thresholds import MANY_CLASSES
 
@@ -84,6 +84,9 @@ def _product(
     stored, copies = HALF_BYTES if widens else size, len(room) // 2 * room_bytes
     n_groups, pair = groups(K, TILES.classes), TILES.pair * VECTOR_BYTES // size
     stop_column = groups(n_columns, pair) * pair
+    # Where as many groups come together as a tile has rows, each fetches one of the rows to come.
+    one_each = TILES.rows == GROUPS_TOGETHER and n_groups >= TILES.rows
+    n_fetching, soon_bytes = (TILES.rows, 0) if one_each else (1, row_bytes)
     # Columns are multiplied in pieces of about the same size, in pairs of vectors.
     chunk = groups(groups(n_columns, pair), groups(n_columns * size, CHUNK_BYTES)) * pair
     for j in range(0, stop_column, chunk):
@@ -91,7 +94,7 @@ def _product(
         for start in range(0, n_groups, GROUPS_TOGETHER):
             for t in range(0, count, TILES.rows):
                 here, sums = x + t * row_bytes + j * stored, address_of(room) + t * room_bytes
-                # The first group of classes sees X come, and the rows after next are fetched.
+                # The first groups of classes see X come, and the rows after next are fetched.
                 soon = here + ROWS_AHEAD * row_bytes
                 if t + ROWS_AHEAD >= count and j + chunk < stop_column:
                     soon += chunk * stored - count * row_bytes  # the first rows' next chunk
@@ -102,8 +105,9 @@ def _product(
                 for g in range(start, smaller(n_groups, start + GROUPS_TOGETHER)):
                     k = g * K // n_groups
                     n_classes = (g + 1) * K // n_groups - k
-                    coming = soon if ahead and g == 0 else source
-                    coming_bytes = row_bytes if ahead and g == 0 else source_bytes
+                    fetches = ahead and g < n_fetching
+                    coming = soon + g * row_bytes if fetches else source
+                    coming_bytes = soon_bytes if fetches else source_bytes
                     if widens and g == 0:
                         first_tile(n_classes, here, row_bytes, count - 1 - t, length, Wt, k,
                                    first + j, sums, room_bytes, is_new, copy, room_bytes, coming,
@@ -125,7 +129,7 @@ def _add_transpose_product(
     """Gt[k, first + j] += Σ_t R[t, k] X[t, j] for t < count, j < n_columns.
 
     R is packed by `pack_results`; columns of X are whole panels, and those of Gt are in panels as
-    `layout.panels` makes them. `room` holds a panel of a block of rows, in which halves are widened.
+    `layout.panels` makes them. `room` holds a panel of a block, in which halves are widened.
     """
     place, width = room.shape
     K = len(R) // place
@@ -146,7 +150,7 @@ def _add_transpose_product(
             size = (g + 1) * K // n_groups - k
             ahead = 0 if copies else -panel_bytes
             transpose_tile(size, here, step, ahead, count, R, k * place, place, 1, Gt,
-                           (first + j) // width * K + k)  # fmt: skip
+                           len(Gt) - ((first + j) // width + 1) * K + k)  # fmt: skip
 
 
 def _pack(
@@ -191,7 +195,7 @@ def _flush(part: Any, total: Any, n_columns: int, is_first: bool) -> None:
     for j in range(0, n_columns, width):
         length = smaller(width, n_columns - j)
         for k in range(K):
-            row = part[j // width * K + k]
+            row = part[len(part) - (j // width + 1) * K + k]
             if is_first:
                 for i in range(length):
                     total[k, j + i] = row[i]
@@ -202,9 +206,7 @@ def _flush(part: Any, total: Any, n_columns: int, is_first: bool) -> None:
                     row[i] = 0.0
 
 
-def _sum_single_results(
-    R: Any, first: int, count: int, out: Any, total: Any, column: int
-) -> None:
+def _sum_single_results(R: Any, first: int, count: int, out: Any, total: Any, column: int) -> None:
     """As `_pack_results`, for single R of a whole block: it lies as it should, as `out`."""
     if column >= 0:
         for k in range(R.shape[0]):
