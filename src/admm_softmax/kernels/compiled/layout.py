@@ -18,7 +18,7 @@ TRUTH, WEIGHTS, CODED = ROOM, ROOM + 1, ROOM + 2
 INPUT_LANES = 3
 #: The same for kernels in single precision, in T, and where each row's label is below that; and
 #: how many T in double, weights included.
-SINGLE_ROOM, SINGLE_WIDE = 5, 2
+SINGLE_ROOM, SINGLE_WIDE = 6, 2
 SINGLE_TRUTH = SINGLE_ROOM
 #: Bytes of a row of X that are worked on at a time: a chunk of ten classes of W and of a few rows
 #: stays in the first-level cache, 32 KB without AVX-512 and 48 KB with it. On Zen 3, one core,

@@ -23,7 +23,6 @@ from typing import Any
 from numba import types
 
 from admm_softmax.kernels.compiled.elementary import (
-    exp_of_nonpositive,
     log_of_at_least_one,
     single_exp_of_nonpositive,
 )
@@ -50,10 +49,10 @@ from admm_softmax.kernels.compiled.zstep import MATRIX, VECTOR
 SINGLE_MATRIX = types.float32[:, ::1]
 SINGLE = types.void(SINGLE_MATRIX, MATRIX, SINGLE_MATRIX, types.intp, SINGLE_MATRIX, VECTOR)
 #: Rows in double: the weights, and sums of the exponentials of all classes but the label.
-WEIGHTS, REST = range(SINGLE_WIDE)
-#: Others: the largest score, where it is first, the label's score; the sums of the squares of
-#: those exponentials; what exponentials are multiplied by.
-TOP, FIRST, OWN, SQUARES, FACTOR = range(SINGLE_ROOM)
+ROW_WEIGHTS, REST = range(SINGLE_WIDE)
+#: Others: the largest score, where it is first, the label's score and exponential; the sums of
+#: the squares of those exponentials; what exponentials are multiplied by.
+LARGEST, FIRST, OWN, OWN_EXP, SQUARES, FACTOR = range(SINGLE_ROOM)
 #: So many exponentials are added up in single precision before they join the sum in double: beside
 #: one that is near 1, those below 6e-8 are lost.
 TOGETHER = 16
@@ -73,12 +72,13 @@ def gradient(S: Any, wide: Any, lane: Any, first: int, R: Any, sums: Any) -> Non
             s = load_stored(S, k, t)
             place = where_above(s, top, float(k), place)
             top = larger(s, top)
-        store(top, lane, TOP, t)
+        store(top, lane, LARGEST, t)
         store(place, lane, FIRST, t)
     for t in range(T):
         S[as_index(lane[SINGLE_TRUTH, t]), t] = NOTHING
     for t in range(0, T, 2 * LANES):
-        top, squares = load_stored(lane, TOP, t), spread_single(0.0)
+        top, squares = load_stored(lane, LARGEST, t), spread_single(0.0)
+        store(single_exp_of_nonpositive(load_stored(lane, OWN, t) - top), lane, OWN_EXP, t)
         low, high = spread(0.0), spread(0.0)
         for start in range(0, K, TOGETHER):
             rest = spread_single(0.0)
@@ -108,8 +108,8 @@ def _add_sums(wide: Any, lane: Any, K: int, sums: Any) -> None:
     """
     loss, hits, curvature = spread(0.0), spread(0.0), spread(0.0)
     for t in range(0, lane.shape[1], LANES):
-        top, own, rest = load(lane, TOP, t), load(lane, OWN, t), load(wide, REST, t)
-        weight, total = load(wide, WEIGHTS, t), exp_of_nonpositive(own - top) + rest
+        top, own, rest = load(lane, LARGEST, t), load(lane, OWN, t), load(wide, REST, t)
+        weight, total = load(wide, ROW_WEIGHTS, t), load(lane, OWN_EXP, t) + rest
         inverse = 1.0 / total
         q, squares = rest * inverse, load(lane, SQUARES, t) * (inverse * inverse)
         # A row without weight may hold anything.
