@@ -52,7 +52,7 @@ SINGLE = types.void(SINGLE_MATRIX, MATRIX, SINGLE_MATRIX, types.intp, SINGLE_MAT
 ROW_WEIGHTS, REST = range(SINGLE_WIDE)
 #: Others: the largest score, where it is first, the label's score and exponential; the sums of
 #: the squares of those exponentials; what exponentials are multiplied by.
-LARGEST, FIRST, OWN, OWN_EXP, SQUARES, FACTOR = range(SINGLE_ROOM)
+LARGEST_SCORE, FIRST, OWN, OWN_EXP, SQUARES, FACTOR = range(SINGLE_ROOM)
 #: So many exponentials are added up in single precision before they join the sum in double: beside
 #: one that is near 1, those below 6e-8 are lost.
 TOGETHER = 16
@@ -72,12 +72,12 @@ def gradient(S: Any, wide: Any, lane: Any, first: int, R: Any, sums: Any) -> Non
             s = load_stored(S, k, t)
             place = where_above(s, top, float(k), place)
             top = larger(s, top)
-        store(top, lane, LARGEST, t)
+        store(top, lane, LARGEST_SCORE, t)
         store(place, lane, FIRST, t)
     for t in range(T):
         S[as_index(lane[SINGLE_TRUTH, t]), t] = NOTHING
     for t in range(0, T, 2 * LANES):
-        top, squares = load_stored(lane, LARGEST, t), spread_single(0.0)
+        top, squares = load_stored(lane, LARGEST_SCORE, t), spread_single(0.0)
         store(single_exp_of_nonpositive(load_stored(lane, OWN, t) - top), lane, OWN_EXP, t)
         low, high = spread(0.0), spread(0.0)
         for start in range(0, K, TOGETHER):
@@ -108,7 +108,7 @@ def _add_sums(wide: Any, lane: Any, K: int, sums: Any) -> None:
     """
     loss, hits, curvature = spread(0.0), spread(0.0), spread(0.0)
     for t in range(0, lane.shape[1], LANES):
-        top, own, rest = load(lane, LARGEST, t), load(lane, OWN, t), load(wide, REST, t)
+        top, own, rest = load(lane, LARGEST_SCORE, t), load(lane, OWN, t), load(wide, REST, t)
         weight, total = load(wide, ROW_WEIGHTS, t), load(lane, OWN_EXP, t) + rest
         inverse = 1.0 / total
         q, squares = rest * inverse, load(lane, SQUARES, t) * (inverse * inverse)
