@@ -12,10 +12,11 @@ from admm_softmax.design import Design, Rows, as_design
 from admm_softmax.kernels import rows
 from admm_softmax.kernels.row_kernel import RowKernel
 from admm_softmax.kernels.targets import kernel_of
-from admm_softmax.kernels.thresholds import COMPILED_FROM_SCORES, MANY_CLASSES
+from admm_softmax.kernels.thresholds import COMPILED_FROM_SCORES
 
-#: Classes and columns of the rows to pass over: few, but with enough rows for compiled passes.
-K, D = 10, 9
+#: Classes of the rows to pass over: few, but with enough rows for compiled passes. And columns, so
+#: few that products go by panels, and so many that they go by tiles.
+K, FEW_COLUMNS, MORE_COLUMNS = 10, 9, 200
 
 
 def warm_up() -> float:
@@ -28,12 +29,14 @@ def warm_up() -> float:
     >>> seconds = admm_softmax.warm_up()  # doctest: +SKIP
     """
     begin = time.perf_counter()
-    X = np.random.default_rng(0).standard_normal((COMPILED_FROM_SCORES // K, D))
+    X = np.random.default_rng(0).standard_normal((COMPILED_FROM_SCORES // K, FEW_COLUMNS))
+    wide = np.zeros((len(X), MORE_COLUMNS), np.float16)
+    for dtype in (np.float16, np.float32, np.float64):
+        _fold_all(as_design(X.astype(dtype)))
+        _fold_all(as_design(wide.astype(dtype)))
     for dtype in (np.float32, np.float64):
-        for form in (np.asarray, sp.csr_array):
-            _fold_all(as_design(form(X.astype(dtype))))
+        _fold_all(as_design(sp.csr_array(X.astype(dtype))))
         _solve_triangle(dtype)
-    _fold_all(as_design(X.astype(np.float16)))
     _convert()
     return time.perf_counter() - begin
 
@@ -42,22 +45,20 @@ def _fold_all(design: Design) -> None:
     n = design.n_rows
     inputs = {
         "labels": design.place(np.arange(n) % K),
+        "soft": design.place(np.full((n, K), 1.0 / K)),
         "weights": design.place(np.full(n, 1.0 / n)),
         "state": design.zeros(K),
     }
-    for columns in (K, MANY_CLASSES):
-        W, labels = np.zeros((design.n_features, columns)), _single(design, design.zeros(columns))
-        for n_classes in (2, columns):
-            kernel = kernel_of(columns if n_classes == 2 else 1, n_classes)
-            design.fold(W, kernel, [labels])
-    for columns, dtype in ((MANY_CLASSES, np.float64), (K, design.dtype)):
-        # Solvers that keep their vectors in the data's precision ask for products in it.
-        W = np.zeros((design.n_features, columns), dtype)
-        design.fold(W, rows.gradient, (inputs["labels"], inputs["weights"]))
+    W, of_targets = np.zeros((design.n_features, K)), _single(design, design.zeros(K))
+    for n_classes in (2, K):
+        design.fold(W, kernel_of(K if n_classes == 2 else 1, n_classes), [of_targets])
+    for labels, of_dtype in (("soft", np.float64), ("labels", design.dtype)):
+        # Soft labels go in double. Solvers that keep their vectors in the data's precision ask
+        # for products in it.
+        design.fold(W.astype(of_dtype), rows.gradient, (inputs[labels], inputs["weights"]))
     for kernel in vars(rows).values():
         if isinstance(kernel, RowKernel) and kernel.twin is not None:
             bound = kernel.bind(**dict.fromkeys(kernel.settings, 1.0))
-            W = np.zeros((design.n_features, K))
             design.fold(W, bound, [inputs[name] for name in kernel.inputs])
 
 
@@ -69,7 +70,7 @@ def _single(design: Design, state: Rows) -> Rows:
 def _solve_triangle(dtype: Any) -> None:
     from admm_softmax.kernels.compiled import triangular  # noqa: PLC0415  (loads LLVM)
 
-    triangular.solve(np.eye(2 * D, dtype=dtype), np.ones((2 * D, K)))
+    triangular.solve(np.eye(2 * FEW_COLUMNS, dtype=dtype), np.ones((2 * FEW_COLUMNS, K)))
 
 
 def _convert() -> None:

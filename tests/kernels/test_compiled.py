@@ -117,6 +117,7 @@ FORMS = {
 @pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.usefixtures("products")
 def test_folds(form, name, intercept, always, monkeypatch):
     n, d, K = 333, 37, 6
     rng = np.random.default_rng(0)
@@ -142,6 +143,7 @@ def test_folds(form, name, intercept, always, monkeypatch):
 @pytest.mark.parametrize("K", [4, 20], ids=["few columns", "many columns together"])
 def test_requests_that_share_a_read_get_what_each_gets_alone(K, form, name, compiles, monkeypatch):
     monkeypatch.setattr(thresholds, "COMPILED_FROM_PRODUCTS", 0 if compiles else np.inf)
+    monkeypatch.setattr(thresholds, "COLUMNS_PER_CLASS", 0)
     n, d = 211, 23
     assert (5 * K >= thresholds.MANY_CLASSES) == (K == 20)
     rng = np.random.default_rng(0)

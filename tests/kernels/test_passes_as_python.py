@@ -64,13 +64,15 @@ FORMS = {
 @pytest.mark.parametrize("soft", [False, True], ids=["codes", "soft labels"])
 @pytest.mark.parametrize("d", [9, 300], ids=["narrow", "wide"])
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.usefixtures("products")
 def test_the_source_of_a_pass_is_its_fold(form, d, soft, python, monkeypatch):
     rng = np.random.default_rng(0)
     n, K = 150, 7
     X = FORMS[form](rng.standard_normal((n, d)))
     labels = rng.dirichlet(np.ones(K), n) if soft else rng.integers(0, K, n)
     tol = 1e-10 if X.dtype == np.float64 else 1e-5
-    compared(X, rows.linearise, (labels, rng.random(n)), K, tol, monkeypatch)
+    for kernel in (rows.linearise, rows.gradient):
+        compared(X, kernel, (labels, rng.random(n)), K, tol, monkeypatch)
     assert python[0] == ("csr_pass" if form == "csr" else "dense_pass")
 
 

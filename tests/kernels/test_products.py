@@ -21,8 +21,9 @@ from tests.problems import placed
     dtype=st.sampled_from([np.float32, np.float64]),
     shift=st.integers(0, 20),
     order=st.sampled_from("CF"),
+    per_class=st.sampled_from([0, 1000]),
 )
-def test_thin_products(n, d, K, dtype, shift, order):
+def test_thin_products(n, d, K, dtype, shift, order, per_class):
     rng = np.random.default_rng(n * d + K)
     memory = rng.standard_normal(n * d + shift).astype(dtype)
     X = memory[shift:].reshape((n, d), order=order)  # begins anywhere
@@ -31,6 +32,7 @@ def test_thin_products(n, d, K, dtype, shift, order):
     handle = placed(design, [rng.standard_normal((n, K)).astype(dtype).astype(float)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(thresholds, "COMPILED_FROM_PRODUCTS", 0)
+        patch.setattr(thresholds, "COLUMNS_PER_CLASS", per_class)  # by tiles, or by panels
         S = design.fold(W, rows.predict).new_rows.held
         G = design.fold(np.zeros((d, 0)), rows.hand_over, handle).product
     wide, R = X.astype(np.float64), handle[0].held
@@ -45,6 +47,20 @@ def test_what_is_added_up_begins_where_cache_lines_do():
         assert G.ctypes.data % 64 == G.strides[0] % 64 == 0
         assert G.strides[0] // 64 % 2 == 1
         assert G.shape[1] >= layout.padded(70, G.itemsize) >= 70
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [1, 33, 64, 200])
+def test_sums_in_panels_are_read_back_as_rows(d, dtype):
+    width = layout.panel(np.dtype(dtype).itemsize)
+    sums = layout.panels(3, d, dtype)
+    assert sums.ctypes.data % 64 == 0
+    for j in range(d):
+        for k in range(3):  # the last panel comes first
+            sums[len(sums) - (j // width + 1) * 3 + k, j % width] = 1000 * k + j
+    np.testing.assert_array_equal(
+        layout.from_panels(sums, 3, d), 1000 * np.arange(3)[:, None] + np.arange(d)
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

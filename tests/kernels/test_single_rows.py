@@ -84,6 +84,7 @@ def test_sum_of_lanes():
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0])
 @pytest.mark.parametrize(("n", "K"), [(1, 2), (75, 3), (130, 10), (64, 40), (33, 700)])
+@pytest.mark.usefixtures("products")
 def test_the_gradient_is_that_of_the_specification(n, K, scale, always):
     scores, labels, weights = drawn(n, K, scale)
     R, sums = results(scores, labels, weights)

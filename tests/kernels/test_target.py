@@ -124,8 +124,8 @@ import numpy as np
 target.VECTOR_BYTES, target.TILES = 16, target.TILE_SHAPES[32]  # 64-bit ARM's, before tiles are made
 from admm_softmax.kernels.compiled import thin
 products = thin.PRODUCTS[np.dtype(np.float32)]
-few, many = products.with_few.product, products.with_many.product
-for function in (few, many, products.add_transpose_product):
+tiles, panels = products.by_tiles.product, products.by_panels.product
+for function in (tiles, panels, products.add_transpose_product):
     jit.load(function)
     dispatcher = jit._separate[function].dispatcher
     print(dispatcher.inspect_llvm(dispatcher.signatures[0]))

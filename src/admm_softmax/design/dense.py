@@ -19,7 +19,7 @@ from admm_softmax.design.blocks import (
 )
 from admm_softmax.design.fold import Request
 from admm_softmax.design.workers import Readable, Worker
-from admm_softmax.kernels.thresholds import MANY_CLASSES
+from admm_softmax.kernels.thresholds import repays_panels
 
 if TYPE_CHECKING:
     from admm_softmax.kernels.compiled.programs import Program
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 #: with ten classes on one core took 94, 90 and 92 ms, the least of thirty.
 FUSED_BYTES = 512 << 10
 MOST_BLOCK_ROWS, LEAST_BLOCK_ROWS = 64, measured(wide=16, narrow=32)
-#: Rows where there are many classes: W and the sums, which the cache does not hold, are read once
-#: per block, and products take longer than reading X twice.
-MANY_CLASSES_BLOCK = 128
+#: Rows where X W goes by turned panels: with many classes the cache does not hold W and the sums,
+#: which are read once per block, and products take longer than reading X twice.
+PANELS_BLOCK = 128
 #: Entries of the groups' sums that one thread adds up at a time.
 SUMMED_TOGETHER = 1 << 16
 #: What it costs to add one up from memory, in multiplications of a product.
@@ -139,17 +139,17 @@ class FusedWorker(Worker):
 
         X, d = design.X, design.X.shape[1]
         dtype, state_dtype = design.dtype, program.state_dtype(design.state_dtype)
-        self.many = W.shape[1] >= MANY_CLASSES
-        self.block = MANY_CLASSES_BLOCK if self.many else _block_rows(d * dtype.itemsize)
+        self.by_panels = repays_panels(d, W.shape[1])
+        self.block = PANELS_BLOCK if self.by_panels else _block_rows(d * dtype.itemsize)
         program = replace(program, tile_rows=min(program.tile_rows, self.block))
         self.design, self.program, self.more = design, program, more
-        kind = design.half, self.many, program.is_single
+        kind = design.half, self.by_panels, program.is_single
         self.fold = passes.dense_pass(dtype, state_dtype, *kind)
         self.bias = np.array(W[d] if design.intercept else np.zeros(W.shape[1]), np.float64)
         self.state = program.states(design.state_dtype)
         in_rows = X.strides[1] == X.itemsize
         self.whole = layout.whole_columns(d, dtype.itemsize) if in_rows else 0
-        if self.many:
+        if self.by_panels:
             self.Wt = layout.interleaved(W[:d], self.whole, dtype)
         else:
             self.Wt = layout.transposed(W[:d], dtype)
@@ -202,7 +202,7 @@ class FusedWorker(Worker):
         packed = R.reshape(-1) if is_packed else np.zeros(program.n_results * block, dtype)
         rest = layout.aligned(block, d - self.whole, dtype)
         widens = self.design.half is not None
-        chunk = layout.product_room(block, len(self.Wt), dtype, self.many, widens)
+        chunk = layout.product_room(block, len(self.Wt), dtype, self.by_panels, widens)
         copied = np.zeros((block, layout.panel(dtype.itemsize)), dtype)
         part = layout.panels(program.n_results, d, dtype)
         return S, R, work, lane, packed, rest, chunk, copied, part

@@ -26,9 +26,14 @@ COMPILED_FROM_ENTRIES = 20_000_000
 #: (Zen 3). Chosen for some ten thousand images, not tuned.
 COMPILED_FROM_FEATURES = 10_000
 
-#: From so many columns of W on, a compiled X W goes by turned panels: see `compiled.panels`.
-#: It was faster with 100, 300 and 1,000; where it begins to be is chosen, not tuned.
-MANY_CLASSES = 64
+#: From so many columns of W on, a compiled X W goes by turned panels: see `compiled.panels`. So it
+#: does where X has at most so many columns for each of W's: there adding up lanes, which panels
+#: spare, takes more than turning. CPU time of passes by tiles over that of passes by panels, on an
+#: Ice Lake with AVX-512, and held to AVX2: over 768 columns 0.88 and 0.83 with 14 classes, 0.99 and
+#: 0.94 with 20, 1.10 and 1.01 with 30, over 384 columns 1.08 and 1.04 with 50; with ten classes
+#: over 16, 50, 100 and 200 columns 1.45, 1.20, 1.07 and 0.95, and 1.28, 1.05, 0.96 and 0.89.
+MANY_CLASSES = 30
+COLUMNS_PER_CLASS = measured(wide=12, narrow=6)
 
 #: The most columns of W, over all requests, that share one read of X. Each column is two operations
 #: per entry of X, so that beyond some hundred the read no longer counts. Chosen, not tuned.
@@ -53,6 +58,15 @@ def repays_compiling(n_rows: int, entries: int, n_classes: int, *, is_loaded: bo
     scores = LOADED_FROM_SCORES if is_loaded else COMPILED_FROM_SCORES
     is_large = entries * n_classes >= products or n_rows * n_classes >= scores
     return is_large and not compiling_is_off()
+
+
+def repays_panels(n_columns: int, n_classes: int) -> bool:
+    """Whether X W over so many columns of X should go by turned panels.
+
+    >>> repays_panels(7_056, 10), repays_panels(768, 100), repays_panels(16, 10)
+    (False, True, True)
+    """
+    return n_classes >= MANY_CLASSES or n_columns <= COLUMNS_PER_CLASS * n_classes
 
 
 def repays_widening(entries: int) -> bool:

@@ -26,6 +26,7 @@ With Numba, in processes that compile:
     integers        whole numbers
     elementary      an exponential and a logarithm of numbers and of lanes
     zstep, rows     the z-step and the row kernels on a tile of rows
+    single_rows     row kernels in single precision
     targets         the row kernels for many targets
     folds           whole passes: product, row kernel, transposed product
     substitution    the steps of `triangular`

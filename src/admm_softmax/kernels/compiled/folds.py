@@ -56,15 +56,18 @@ run_tile: Any = None
 
 
 @cache
-def dense_pass(dtype: str, state_dtype: str, half: str | None, many: bool, single: bool) -> Any:
+def dense_pass(
+    dtype: str, state_dtype: str, half: str | None, by_panels: bool, single: bool
+) -> Any:
     """The pass over dense X of one precision, with row state of one precision.
 
-    With `half`, "float16" or "bfloat16", X is stored so, and widened where it is multiplied. With
-    `many` classes X W goes by turned panels. With `single` the row kernel is one of `single_rows`.
+    With `half`, "float16" or "bfloat16", X is stored so, and widened where it is multiplied. X W
+    goes `by_panels` that are turned, or by tiles. With `single` the row kernel is one of
+    `single_rows`.
     """
     p = PRODUCTS[np.dtype(dtype)]
     stored = p if half is None else _products_of(half)
-    forward = stored.with_many if many else stored.with_few
+    forward = stored.by_panels if by_panels else stored.by_tiles
     tile = SINGLE_MATRIX if single else MATRIX
     state, room = _rows_of(state_dtype), (tile, tile, CUBE, tile, p.flat, *[p.matrix] * 3)
     signature = types.intp(
@@ -74,9 +77,11 @@ def dense_pass(dtype: str, state_dtype: str, half: str | None, many: bool, singl
     )  # fmt: skip
     copy = with_globals(
         _fold_dense,
-        f"{stored.name}.{state_dtype}" + (".many" if many else "") + (".single" if single else ""),
+        f"{stored.name}.{state_dtype}"
+        + (".panels" if by_panels else "")
+        + (".single" if single else ""),
         product=forward.product,
-        product_of_rest=(p.with_many if many else p.with_few).product,
+        product_of_rest=(p.by_panels if by_panels else p.by_tiles).product,
         take_scores=forward.take_single if single else forward.take,
         add_transpose_product=stored.add_transpose_product,
         add_transpose_product_of_rest=p.add_transpose_product,

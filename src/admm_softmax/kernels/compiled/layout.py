@@ -92,10 +92,10 @@ def _from_a_line(n_rows: int, width: int, dtype: Any) -> Any:
     return memory[offset : offset + n_rows * width].reshape(n_rows, width)
 
 
-def product_room(block: int, n_classes: int, dtype: Any, many: bool, widens: bool) -> Any:
+def product_room(block: int, n_classes: int, dtype: Any, by_panels: bool, widens: bool) -> Any:
     """What the product of a block of rows works in."""
     width = panel(np.dtype(dtype).itemsize)
-    if many:
+    if by_panels:
         n_sums = -(-block // width) * whole_groups(n_classes)
         return _from_a_line(TURNED + n_sums, width, dtype)
     width = n_classes * VECTOR_BYTES // np.dtype(dtype).itemsize

@@ -1,9 +1,9 @@
 """Panels of X in memory of ours: copied, or turned so that rows lie across; and X W by them.
 
-With many classes the tile of X W in `thin` adds up lanes after every chunk of columns, and reads
-a block of X once per few classes. Where rows of X lie across a vector, each lane is a row of its
-own: no lanes are added up, a panel is turned once for all classes, and the product is the tile of
-Xᵀ R with Wᵀ in place of R.
+The tile of X W in `thin` adds up lanes for every row and class, which is much beside products over
+few columns; and with many classes it reads a block of X once per few of them. Where rows of X lie
+across a vector, each lane is a row of its own: no lanes are added up, a panel is turned once for
+all classes, and the product is the tile of Xᵀ R with Wᵀ in place of R.
 """
 
 from __future__ import annotations

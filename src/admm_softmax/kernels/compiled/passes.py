@@ -15,9 +15,11 @@ from admm_softmax.kernels.compiled.entries import Entry, entry
 _FOLDER = "admm_softmax.kernels.compiled"
 
 
-def dense_pass(dtype: Any, state_dtype: Any, half: str | None, many: bool, single: bool) -> Entry:
+def dense_pass(
+    dtype: Any, state_dtype: Any, half: str | None, by_panels: bool, single: bool
+) -> Entry:
     """The pass over dense X: see `folds.dense_pass`."""
-    kinds = np.dtype(dtype), np.dtype(state_dtype), half, many, single
+    kinds = np.dtype(dtype), np.dtype(state_dtype), half, by_panels, single
     return entry(f"{_FOLDER}.folds:dense_pass", *kinds)
 
 

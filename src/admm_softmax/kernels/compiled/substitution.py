@@ -30,8 +30,8 @@ def downward(dtype: str) -> Any:
     """`_down` for a triangle of one precision."""
     p = PRODUCTS[np.dtype(dtype)]
     signature = types.void(p.matrix, MATRIX, p.matrix, p.matrix, VECTOR, MATRIX)
-    few = p.with_few
-    copy = with_globals(_down, p.name, product=few.product, take_scores=few.take)
+    tiles = p.by_tiles
+    copy = with_globals(_down, p.name, product=tiles.product, take_scores=tiles.take)
     return separate(signature)(copy)
 
 

@@ -249,13 +249,13 @@ class Products:
         return Forward(product, self._made(take, self.matrix, I, VECTOR, MATRIX), take_single)
 
     @cached_property
-    def with_few(self) -> Forward:
-        """X W with few classes."""
+    def by_tiles(self) -> Forward:
+        """X W by tiles of rows and classes, for few classes of wide X."""
         return self._forward(_product, _take_scores)
 
     @cached_property
-    def with_many(self) -> Forward:
-        """X W with many classes."""
+    def by_panels(self) -> Forward:
+        """X W by turned panels."""
         return self._forward(product_by_panels, take_scores)
 
     @cached_property
