@@ -1,7 +1,8 @@
 """The sizes at which a pass is done in another way: compiled, or for more columns of W at once.
 
-Each choice is by size alone, so that the same input gives the same bits. They were chosen when a
-process took 0.8 s to load compiled code (an EPYC, Zen 3); since decision 29 it takes a quarter.
+Each choice is by size alone, so that the same input gives the same bits. A process takes 0.1 to 0.3 s
+to load compiled code, but a fresh environment takes seconds to compile it: so problems whose fits
+take a few tenths of a second with NumPy are left to it, though loading alone would pay for them.
 """
 
 from __future__ import annotations
