@@ -1,8 +1,8 @@
 """The sizes at which a pass is done in another way: compiled, or for more columns of W at once.
 
-Each choice is by size alone, so that the same input gives the same bits. A process takes 0.1 to 0.3 s
-to load compiled code, but a fresh environment takes seconds to compile it: so problems whose fits
-take a few tenths of a second with NumPy are left to it, though loading alone would pay for them.
+Each choice is by size alone, so that the same input gives the same bits. A process takes 0.1 to
+0.3 s to load compiled code, but a fresh environment takes seconds to compile it: so problems whose
+fits take a few tenths of a second with NumPy are left to it, though loading alone would pay off.
 """
 
 from __future__ import annotations
