@@ -12,6 +12,8 @@ from numba.np.arrayobj import populate_array
 
 from admm_softmax.kernels.compiled.code_store import Record
 from admm_softmax.kernels.compiled.entries import REFUSED
+from admm_softmax.kernels.compiled.lowering import IntermediateCode, size_of
+from admm_softmax.kernels.compiled.object_code import Unit
 
 _WORD = ir.IntType(64)
 _BLOCK = _WORD.as_pointer()
@@ -22,12 +24,11 @@ ADDRESS, DIMENSIONS, SHAPE, FLAGS = 0, 1, 2, 6
 C_CONTIGUOUS_AND_ALIGNED = 0x101
 
 
-def record(name: str, called: str, signature: Any) -> Record:
-    """The entry of this name to the function `called`."""
+def unit(name: str, called: str, signature: Any) -> tuple[Unit, Record]:
+    """The entry of this name to the function `called`, and what is to be kept with its code."""
     context = cpu_target.target_context
-    library = context.codegen().create_library(name)
-    library.enable_object_caching()
-    module = context.create_module(name)
+    library = IntermediateCode(name)
+    module = library.create_ir_module(name)
     function = ir.Function(module, ir.FunctionType(_WORD, [_BLOCK]), name)
     builder = ir.IRBuilder(function.append_basic_block())
     reader = _Reader(context, builder, function.args[0], signature.args)
@@ -41,8 +42,7 @@ def record(name: str, called: str, signature: Any) -> Record:
     )
     builder.ret(result if signature.return_type == types.intp else ir.Constant(_WORD, 0))
     library.add_ir_module(module)
-    library.finalize()
-    return Record(name, [called], [*map(_kind, signature.args)], library._get_compiled_object())
+    return library.unit, Record(name, [called], [*map(_kind, signature.args)], b"")
 
 
 class _Reader:
@@ -83,7 +83,7 @@ class _Reader:
         lengths = builder.inttoptr(self._word(fields, SHAPE), _BLOCK)
         shape = [self._word(lengths, axis) for axis in range(kind.ndim)]
         array = context.make_array(kind)(context, builder)
-        itemsize = ir.Constant(_WORD, context.get_abi_sizeof(array.data.type.pointee))
+        itemsize = ir.Constant(_WORD, size_of(array.data.type.pointee))
         strides = [itemsize]
         for length in shape[:0:-1]:
             strides.insert(0, builder.mul(strides[0], length))

@@ -20,8 +20,10 @@ from numba.extending import intrinsic
 from admm_softmax._interrupts import check_interrupt
 from admm_softmax.kernels import compile_clock
 from admm_softmax.kernels.compiled import code_store, loading
+from admm_softmax.kernels.compiled.batch import Batch
 from admm_softmax.kernels.compiled.code_store import Record
 from admm_softmax.kernels.compiled.loading import Loaded
+from admm_softmax.kernels.compiled.lowering import numba_target
 from admm_softmax.kernels.compiled.pipeline import ShortPipeline
 
 #: Sums may be reordered and products contracted; infinities and NaNs keep their meaning.
@@ -131,33 +133,55 @@ class Separate:
         # Numba's own lock: it is held where code that calls this is compiled, so with a second
         # lock two threads could each wait for the other's.
         with global_compiler_lock:
-            return (loading.find(self.name) or self._compile()).address
+            found = loading.find(self.name)
+            if found is None:
+                with compiling() as batch:
+                    self.begin(batch)
+                found = loading.loaded(self.name)
+            return found.address
 
-    def _compile(self) -> Loaded:
+    def prepare(self) -> None:
+        """Have it compiled, or loaded, before code that calls it is loaded."""
+        with global_compiler_lock:
+            if _Compiling.batch is None:
+                self.load()
+            else:
+                self.begin(_Compiling.batch)
+
+    def begin(self, batch: Batch) -> None:
+        """Do Numba's part for this and all that it calls; the batch does LLVM's."""
+        if self.name in batch or loading.find(self.name) is not None:
+            return
         calls = called_by(self.dispatcher)
         for other in calls:
-            other.load()
-        with compile_time.counting():
-            try:
-                self.dispatcher.compile(self.signature.args)
-                result = self.dispatcher.overloads[self.signature.args]
-                code = result.library._get_compiled_object()
-            except RuntimeError as error:
-                # Ctrl-C within a call back from LLVM is lost, and with it the code.
-                if "no compiled object yet" in str(error):
-                    self.dispatcher.overloads.pop(self.signature.args, None)
-                    raise KeyboardInterrupt from error
-                raise
+            other.begin(batch)
+        self.dispatcher.compile(self.signature.args)
+        result = self.dispatcher.overloads[self.signature.args]
         check_interrupt()  # what was pressed while LLVM called back
         names = [other.name for other in calls]
-        return _kept(self.name, Record(result.fndesc.llvm_func_name, names, [], code))
+        batch.begin(self.name, result.library.unit, Record(result.fndesc.llvm_func_name, names, [], b""))
 
 
-def _kept(name: str, record: Record) -> Loaded:
-    """Load what was compiled, and keep it on disk."""
-    if name.startswith(_OURS):
-        code_store.keep(name, record)
-    return loading.add(name, record)
+class _Compiling:
+    """The batch that functions are compiled in, by the thread that holds Numba's lock."""
+
+    batch: Batch | None = None
+
+
+@contextmanager
+def compiling() -> Iterator[Batch]:
+    """A batch of functions to compile, all of which are loaded and kept at its end."""
+    with compile_time.counting():
+        batch = _Compiling.batch = Batch(numba_target())
+        try:
+            yield batch
+            for name, record in batch.finished():
+                if name.startswith(_OURS):
+                    code_store.keep(name, record)
+                loading.add(name, record)
+        finally:
+            _Compiling.batch = None
+            batch.close()
 
 
 #: Separate functions by the intrinsic that calls them.
@@ -188,10 +212,10 @@ def load_entry(name: str, function: Any) -> Loaded:
     with global_compiler_lock:
         found = loading.find(name)
         if found is None:
-            target.load()
-            with compile_time.counting():
-                record = c_entries.record(name, target.name, target.signature)
-            found = _kept(name, record)
+            with compiling() as batch:
+                target.begin(batch)
+                batch.begin(name, *c_entries.unit(name, target.name, target.signature))
+            found = loading.loaded(name)
         return found
 
 
@@ -211,7 +235,7 @@ def _calling(target: Separate) -> Any:
     """What stands for a separate function where others call it."""
 
     def call(typing: Any, *arguments: Any) -> Any:
-        target.load()
+        target.prepare()
 
         def emit(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             kind = context.call_conv.get_function_type(signature.return_type, signature.args)

@@ -41,6 +41,12 @@ def find(name: str) -> Loaded | None:
         return add(name, record)
 
 
+def loaded(name: str) -> Loaded:
+    """A function that is in memory."""
+    with _lock:
+        return _loaded[name]
+
+
 def add(name: str, record: Record) -> Loaded:
     """Load object code, whose function others then call by this name."""
     with _lock:
