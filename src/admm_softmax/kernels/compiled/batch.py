@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from admm_softmax.kernels.compiled.code_store import Record
 from admm_softmax.kernels.compiled.object_code import Backend, Target, Unit
+
+#: How long Python lets one thread wait for another: LLVM's calls are many, each waits to go on,
+#: and with Python's own 5 ms they would wait as long as they run.
+SWITCH_SECONDS = 2e-4
 
 
 class Batch:
@@ -18,6 +23,8 @@ class Batch:
 
     def __init__(self, target: Target) -> None:
         self._backend = Backend(target)
+        self._interval = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)
         self._thread = ThreadPoolExecutor(1, "admm-softmax-llvm")
         self._begun: dict[str, tuple[Record, Future[bytes]]] = {}
 
@@ -35,4 +42,5 @@ class Batch:
 
     def close(self) -> None:
         """Compile nothing more. What LLVM is at, after an error, it does in vain."""
+        sys.setswitchinterval(self._interval)
         self._thread.shutdown(wait=False, cancel_futures=True)

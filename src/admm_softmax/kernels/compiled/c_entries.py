@@ -8,7 +8,6 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.registry import cpu_target
-from numba.np.arrayobj import populate_array
 
 from admm_softmax.kernels.compiled.code_store import Record
 from admm_softmax.kernels.compiled.entries import REFUSED
@@ -82,14 +81,27 @@ class _Reader:
         self._require(self._word(fields, FLAGS), C_CONTIGUOUS_AND_ALIGNED, C_CONTIGUOUS_AND_ALIGNED)
         lengths = builder.inttoptr(self._word(fields, SHAPE), _BLOCK)
         shape = [self._word(lengths, axis) for axis in range(kind.ndim)]
-        array = context.make_array(kind)(context, builder)
-        itemsize = ir.Constant(_WORD, size_of(array.data.type.pointee))
-        strides = [itemsize]
+        model = context.data_model_manager[kind]
+        pointer = context.get_value_type(model.get_type("data"))
+        strides = [ir.Constant(_WORD, size_of(pointer.pointee))]
         for length in shape[:0:-1]:
             strides.insert(0, builder.mul(strides[0], length))
-        data = builder.inttoptr(self._word(fields, ADDRESS), array.data.type)
-        populate_array(array, data, shape, strides, itemsize, meminfo=None)
-        return array._getvalue()
+        n_items = shape[0]
+        for length in shape[1:]:
+            n_items = builder.mul(n_items, length, flags=["nsw"])
+        members: dict[Any, Any] = {
+            ("data",): builder.inttoptr(self._word(fields, ADDRESS), pointer),
+            ("nitems",): n_items,
+            ("itemsize",): strides[-1],
+            **{("shape", axis): length for axis, length in enumerate(shape)},
+            **{("strides", axis): stride for axis, stride in enumerate(strides)},
+        }
+        # Value by value: Numba's own way goes through memory, which is several times as long for
+        # LLVM. What stays zero is the owner of the memory.
+        array = ir.Constant(context.get_value_type(kind), None)
+        for (name, *axis), value in members.items():
+            array = builder.insert_value(array, value, [model.get_field_position(name), *axis])
+        return array
 
     def _require(self, word: Any, mask: int, wanted: int) -> None:
         """All is right only if the word is this one, under a mask."""

@@ -7,6 +7,7 @@ link the functions that count references into every function.
 from __future__ import annotations
 
 from functools import cache
+from struct import calcsize
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,13 +49,13 @@ class IntermediateCode(CodeLibrary):  # type: ignore[misc]
 
     def __init__(self, name: str) -> None:
         super().__init__(_NoEngine(), name)
-        self._text = ""
+        self._text, self._symbol = "", ""
         self._linked: list[Any] = []
 
     @property
     def unit(self) -> Unit:
         """What LLVM is to compile."""
-        return Unit(self.name, self._text, tuple(_unit_of(one) for one in self._linked))
+        return Unit(self._text, self._symbol, tuple(_unit_of(one) for one in self._linked))
 
     def create_ir_module(self, name: str) -> Any:
         """An empty module. Numba's own way asks LLVM, which may be busy in another thread."""
@@ -65,6 +66,7 @@ class IntermediateCode(CodeLibrary):  # type: ignore[misc]
     def add_ir_module(self, ir_module: Any) -> None:
         """Keep the function."""
         self._text = cgutils.normalize_ir_text(str(ir_module))
+        (self._symbol,) = (one.name for one in ir_module.functions if not one.is_declaration)
 
     def add_linking_library(self, library: Any) -> None:
         """Note what is to be inlined; nothing of ours counts references."""
@@ -91,19 +93,39 @@ class IntermediateCode(CodeLibrary):  # type: ignore[misc]
         return Backend(numba_target()).assembly(self.unit)
 
 
-_sizes: dict[str, int] = {}
-
-
 def size_of(kind: Any) -> int:
-    """Bytes of a value of this type of LLVM's.
+    """Bytes of a value of this type of LLVM's, with what aligns the next one.
 
-    Numba asks hundreds of times, and LLVM, who is asked by way of a module each time, may be busy
-    in another thread.
+    Numba asks hundreds of times, through a module that LLVM parses; and LLVM may be busy in
+    another thread.
     """
-    words = str(kind)
-    if words not in _sizes:
-        _sizes[words] = cpu_target.target_context.get_abi_sizeof(kind)
-    return _sizes[words]
+    known = _size_and_alignment(kind) if _POINTER == 8 else None
+    return cpu_target.target_context.get_abi_sizeof(kind) if known is None else known[0]
+
+
+#: Bytes of a pointer. Where there are eight, numbers are aligned to their own size.
+_POINTER = calcsize("P")
+_SCALARS = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "half": 2, "float": 4, "double": 8}
+
+
+def _size_and_alignment(kind: Any) -> tuple[int, int] | None:
+    """Of numbers, pointers, and what is made of them; None of all else."""
+    if isinstance(kind, ir.PointerType):
+        return _POINTER, _POINTER
+    if isinstance(kind, (ir.ArrayType, ir.VectorType)):
+        found = _size_and_alignment(kind.element)
+        size = found and kind.count * found[0]
+        return size and (size, found[1] if isinstance(kind, ir.ArrayType) else size)
+    if not isinstance(kind, ir.LiteralStructType) or kind.packed:
+        size = _SCALARS.get(str(kind))
+        return size and (size, size)
+    end, widest = 0, 1
+    for member in kind.elements:
+        found = _size_and_alignment(member)
+        if found is None:
+            return None
+        end, widest = -(-end // found[1]) * found[1] + found[0], max(widest, found[1])
+    return -(-end // widest) * widest, widest
 
 
 @cache
@@ -115,7 +137,7 @@ def _unit_of(library: Any) -> Unit:
     """What a library holds: ours, or one of Numba's own functions."""
     if isinstance(library, IntermediateCode):
         return library.unit
-    return Unit(library.name, library.get_llvm_str(), ())
+    return Unit(library.get_llvm_str(), None, ())
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[untyped-decorator]

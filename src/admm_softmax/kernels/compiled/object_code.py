@@ -10,8 +10,9 @@ from llvmlite import binding
 class Unit(NamedTuple):
     """LLVM's intermediate code of one function, and that of functions to compile into it."""
 
-    name: str
     text: str
+    #: The function, by its name in the text; None where its code is optimised already.
+    symbol: str | None
     inlined: tuple[Unit, ...]
 
 
@@ -43,6 +44,9 @@ class Backend:
             cpu=target.cpu, features=target.features, opt=target.opt, jit=True,
             reloc="static" if found.name.startswith("x86") else "default", codemodel="jitdefault",
         )  # fmt: skip
+        self._options = binding.create_pipeline_tuning_options(speed_level=target.opt)
+        self._options.loop_vectorization = target.loop_vectorize
+        self._options.slp_vectorization = target.slp_vectorize
         self._for_linking: dict[Unit, Any] = {}
 
     def object_code(self, unit: Unit) -> bytes:
@@ -58,26 +62,19 @@ class Backend:
     def optimised(self, unit: Unit) -> Any:
         """A new module of LLVM's, with all that is inlined, after all passes."""
         module = binding.parse_assembly(unit.text)
-        module.name = unit.name
         module.verify()
-        module.data_layout = self.target.data_layout
-        for function in module.functions:
-            if not function.is_declaration:
-                builder = self._passes()
-                builder.getFunctionPassManager().run(function, builder)
+        if unit.symbol is not None:
+            passes = self._passes()
+            passes.getFunctionPassManager().run(module.get_function(unit.symbol), passes)
         for other in unit.inlined:
             module.link_in(self._module_for_linking(other), preserve=True)
-        builder = self._passes()
-        builder.getModulePassManager().run(module, builder)
-        module.verify()
+        passes = self._passes()
+        passes.getModulePassManager().run(module, passes)
         return module
 
     def _passes(self) -> Any:
-        """What makes passes; good for one use."""
-        options = binding.create_pipeline_tuning_options(speed_level=self.target.opt)
-        options.loop_vectorization = self.target.loop_vectorize
-        options.slp_vectorization = self.target.slp_vectorize
-        return binding.create_pass_builder(self.machine, options)
+        """What makes passes; good for one use, as LLVM keeps pointers into the last one."""
+        return binding.create_pass_builder(self.machine, self._options)
 
     def _module_for_linking(self, unit: Unit) -> Any:
         """The optimised module of a unit whose functions are dropped once they are inlined."""
