@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from inspect import Parameter, Signature
 from types import FunctionType
@@ -20,10 +21,11 @@ from numba.extending import intrinsic
 from admm_softmax._interrupts import check_interrupt
 from admm_softmax.kernels import compile_clock
 from admm_softmax.kernels.compiled import code_store, loading
-from admm_softmax.kernels.compiled.batch import Batch
+from admm_softmax.kernels.compiled.background import Background
 from admm_softmax.kernels.compiled.code_store import Record
 from admm_softmax.kernels.compiled.loading import Loaded
 from admm_softmax.kernels.compiled.lowering import numba_target
+from admm_softmax.kernels.compiled.object_code import Unit, backend_of
 from admm_softmax.kernels.compiled.pipeline import ShortPipeline
 
 #: Sums may be reordered and products contracted; infinities and NaNs keep their meaning.
@@ -133,55 +135,77 @@ class Separate:
         # Numba's own lock: it is held where code that calls this is compiled, so with a second
         # lock two threads could each wait for the other's.
         with global_compiler_lock:
-            found = loading.find(self.name)
-            if found is None:
-                with compiling() as batch:
-                    self.begin(batch)
-                found = loading.loaded(self.name)
-            return found.address
+            if loading.find(self.name) is None:
+                with pending.compiling():
+                    self.begin()
+                    pending.finish()
+            return loading.loaded(self.name).address
 
-    def prepare(self) -> None:
-        """Have it compiled, or loaded, before code that calls it is loaded."""
+    def begin(self) -> None:
+        """Do Numba's part for this and all that it calls, and let LLVM begin with its part."""
         with global_compiler_lock:
-            if _Compiling.batch is None:
-                self.load()
-            else:
-                self.begin(_Compiling.batch)
-
-    def begin(self, batch: Batch) -> None:
-        """Do Numba's part for this and all that it calls; the batch does LLVM's."""
-        if self.name in batch or loading.find(self.name) is not None:
-            return
-        calls = called_by(self.dispatcher)
-        for other in calls:
-            other.begin(batch)
-        self.dispatcher.compile(self.signature.args)
-        result = self.dispatcher.overloads[self.signature.args]
-        check_interrupt()  # what was pressed while LLVM called back
-        names = [other.name for other in calls]
-        batch.begin(self.name, result.library.unit, Record(result.fndesc.llvm_func_name, names, [], b""))
+            if self.name in pending or loading.find(self.name) is not None:
+                return
+            calls = called_by(self.dispatcher)
+            for other in calls:
+                other.begin()
+            with pending.compiling():
+                self.dispatcher.compile(self.signature.args)
+                check_interrupt()  # what was pressed while LLVM called back
+                result = self.dispatcher.overloads[self.signature.args]
+                names = [other.name for other in calls]
+                record = Record(result.fndesc.llvm_func_name, names, [], b"")
+                pending.add(self.name, result.library.unit, record)
 
 
-class _Compiling:
-    """The batch that functions are compiled in, by the thread that holds Numba's lock."""
+class _Pending:
+    """Functions after Numba's part: LLVM compiles them in its thread, until they are loaded.
 
-    batch: Batch | None = None
+    Functions call each other by name, so that no part waits for another before that. All under
+    Numba's lock.
+    """
 
+    def __init__(self) -> None:
+        self._thread = Background()
+        #: In an order in which they may be loaded.
+        self._begun: dict[str, tuple[Record, Future[bytes]]] = {}
+        #: Whether Numba compiles one of ours.
+        self.depth = 0
 
-@contextmanager
-def compiling() -> Iterator[Batch]:
-    """A batch of functions to compile, all of which are loaded and kept at its end."""
-    with compile_time.counting():
-        batch = _Compiling.batch = Batch(numba_target())
+    def __contains__(self, name: str) -> bool:
+        return name in self._begun
+
+    @contextmanager
+    def compiling(self) -> Iterator[None]:
+        """Count the time; after an error, as after Ctrl-C, LLVM ends with what it is at."""
+        self.depth += 1
         try:
-            yield batch
-            for name, record in batch.finished():
-                if name.startswith(_OURS):
-                    code_store.keep(name, record)
-                loading.add(name, record)
+            with compile_time.counting():
+                yield
+        except BaseException:
+            for _, code in self._begun.values():
+                code.cancel()
+            self._begun.clear()
+            raise
         finally:
-            _Compiling.batch = None
-            batch.close()
+            self.depth -= 1
+
+    def add(self, name: str, unit: Unit, record: Record) -> None:
+        """Let LLVM compile a unit; `record` lacks only its code."""
+        code = self._thread.submit(backend_of(numba_target()).object_code, unit)
+        self._begun[name] = record, code
+
+    def finish(self) -> None:
+        """Wait for all code, load it, and keep it on disk."""
+        for name, (record, code) in self._begun.items():
+            whole = record._replace(code=code.result())
+            if name.startswith(_OURS):
+                code_store.keep(name, whole)
+            loading.add(name, whole)
+        self._begun.clear()
+
+
+pending = _Pending()
 
 
 #: Separate functions by the intrinsic that calls them.
@@ -204,19 +228,23 @@ def load(function: Any) -> int:
     return _separate[function].load()
 
 
+def begin(function: Any) -> None:
+    """Begin to compile a separate function; `load` waits for the end."""
+    _separate[function].begin()
+
+
 def load_entry(name: str, function: Any) -> Loaded:
     """The C function through which Python calls a separate function: see `entries`."""
     from admm_softmax.kernels.compiled import c_entries  # noqa: PLC0415  (imports this)
 
     target = _separate[function]
     with global_compiler_lock:
-        found = loading.find(name)
-        if found is None:
-            with compiling() as batch:
-                target.begin(batch)
-                batch.begin(name, *c_entries.unit(name, target.name, target.signature))
-            found = loading.loaded(name)
-        return found
+        if loading.find(name) is None:
+            with pending.compiling():
+                target.begin()
+                pending.add(name, *c_entries.unit(name, target.name, target.signature))
+                pending.finish()
+        return loading.loaded(name)
 
 
 def called_by(dispatcher: Any) -> list[Separate]:
@@ -235,7 +263,8 @@ def _calling(target: Separate) -> Any:
     """What stands for a separate function where others call it."""
 
     def call(typing: Any, *arguments: Any) -> Any:
-        target.prepare()
+        if not pending.depth:  # code that is not ours calls it, and is loaded at once
+            target.load()
 
         def emit(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             kind = context.call_conv.get_function_type(signature.return_type, signature.args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 from llvmlite import binding
@@ -85,3 +86,9 @@ class Backend:
                 if not function.is_declaration:
                     function.linkage = "linkonce_odr"
         return found
+
+
+@cache
+def backend_of(target: Target) -> Backend:
+    """One for each target: only the thread that compiles may use it."""
+    return Backend(target)
