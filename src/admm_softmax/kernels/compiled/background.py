@@ -1,4 +1,4 @@
-"""A thread for LLVM's part of compiling, beside Numba's part; it ends when there is nothing to do."""
+"""A thread for LLVM's part of compiling, beside Numba's part, while there is something to do."""
 
 from __future__ import annotations
 

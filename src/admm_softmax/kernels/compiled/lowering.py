@@ -49,13 +49,14 @@ class IntermediateCode(CodeLibrary):  # type: ignore[misc]
 
     def __init__(self, name: str) -> None:
         super().__init__(_NoEngine(), name)
-        self._text, self._symbol = "", ""
+        self._text = ""
+        self._symbols: tuple[str, ...] = ()
         self._linked: list[Any] = []
 
     @property
     def unit(self) -> Unit:
         """What LLVM is to compile."""
-        return Unit(self._text, self._symbol, tuple(_unit_of(one) for one in self._linked))
+        return Unit(self._text, self._symbols, tuple(_unit_of(one) for one in self._linked))
 
     def create_ir_module(self, name: str) -> Any:
         """An empty module. Numba's own way asks LLVM, which may be busy in another thread."""
@@ -66,7 +67,7 @@ class IntermediateCode(CodeLibrary):  # type: ignore[misc]
     def add_ir_module(self, ir_module: Any) -> None:
         """Keep the function."""
         self._text = cgutils.normalize_ir_text(str(ir_module))
-        (self._symbol,) = (one.name for one in ir_module.functions if not one.is_declaration)
+        self._symbols = tuple(one.name for one in ir_module.functions if not one.is_declaration)
 
     def add_linking_library(self, library: Any) -> None:
         """Note what is to be inlined; nothing of ours counts references."""
@@ -114,11 +115,13 @@ def _size_and_alignment(kind: Any) -> tuple[int, int] | None:
         return _POINTER, _POINTER
     if isinstance(kind, (ir.ArrayType, ir.VectorType)):
         found = _size_and_alignment(kind.element)
-        size = found and kind.count * found[0]
-        return size and (size, found[1] if isinstance(kind, ir.ArrayType) else size)
+        if found is None:
+            return None
+        size = kind.count * found[0]
+        return size, found[1] if isinstance(kind, ir.ArrayType) else size
     if not isinstance(kind, ir.LiteralStructType) or kind.packed:
-        size = _SCALARS.get(str(kind))
-        return size and (size, size)
+        number = _SCALARS.get(str(kind))
+        return None if number is None else (number, number)
     end, widest = 0, 1
     for member in kind.elements:
         found = _size_and_alignment(member)
@@ -137,10 +140,10 @@ def _unit_of(library: Any) -> Unit:
     """What a library holds: ours, or one of Numba's own functions."""
     if isinstance(library, IntermediateCode):
         return library.unit
-    return Unit(library.get_llvm_str(), None, ())
+    return Unit(library.get_llvm_str(), (), ())
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[untyped-decorator]
+@register_pass(mutates_CFG=True, analysis_only=False)
 class LoweringOnly(LoweringPass):  # type: ignore[misc]
     """As Numba's `NativeLowering`, into our library and without a look at LLVM's statistics."""
 

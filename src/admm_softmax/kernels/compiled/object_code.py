@@ -12,8 +12,8 @@ class Unit(NamedTuple):
     """LLVM's intermediate code of one function, and that of functions to compile into it."""
 
     text: str
-    #: The function, by its name in the text; None where its code is optimised already.
-    symbol: str | None
+    #: Functions in the text that are not optimised yet.
+    symbols: tuple[str, ...]
     inlined: tuple[Unit, ...]
 
 
@@ -64,9 +64,9 @@ class Backend:
         """A new module of LLVM's, with all that is inlined, after all passes."""
         module = binding.parse_assembly(unit.text)
         module.verify()
-        if unit.symbol is not None:
+        for symbol in unit.symbols:
             passes = self._passes()
-            passes.getFunctionPassManager().run(module.get_function(unit.symbol), passes)
+            passes.getFunctionPassManager().run(module.get_function(symbol), passes)
         for other in unit.inlined:
             module.link_in(self._module_for_linking(other), preserve=True)
         passes = self._passes()
