@@ -13,7 +13,6 @@ from numba.core.registry import cpu_target
 
 from admm_softmax.kernels.compiled import background, entries, jit, loading, lowering, object_code
 from admm_softmax.kernels.compiled.background import Background
-from admm_softmax.kernels.compiled.pipeline import remembering
 
 SCALAR = types.float64(types.float64)
 WORD = ir.IntType(64)
@@ -157,25 +156,3 @@ def test_a_twin_has_its_address_when_it_is_asked_for(tmp_path, monkeypatch):
 )  # fmt: skip
 def test_sizes_are_llvms(kind):
     assert lowering.size_of(kind) == cpu_target.target_context.get_abi_sizeof(kind)
-
-
-def test_what_an_operator_gives_is_looked_up_once(monkeypatch):
-    typing, looked_up = cpu_target.typing_context, []
-    original = type(typing).resolve_function_type
-
-    def resolve(self, *call):
-        looked_up.append(call)
-        return original(self, *call)
-
-    monkeypatch.setattr(type(typing), "resolve_function_type", resolve)
-    known = remembering(typing, "flags of a test")
-    assert remembering(typing, "flags of a test") is known
-    plus = typing.resolve_value_type(pow)
-    for _ in range(3):
-        for kind in (types.float32, types.float64):
-            found = known.resolve_function_type(plus, (kind, kind), {})
-            assert found == original(typing, plus, (kind, kind), {})
-    assert len(looked_up) == 2
-    for _ in range(2):  # functions of Python's remember themselves
-        known.resolve_function_type(types.Dispatcher(callee), (types.float64,), {})
-    assert len(looked_up) == 4

@@ -8,13 +8,12 @@ are left out; those of other names, in other versions of Numba, stay.
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
-from numba.core import types
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
 from admm_softmax.kernels.compiled.lowering import LoweringOnly
+from admm_softmax.kernels.compiled.typing_once import remembering, remembering_functions
 
 #: By Numba's names. Without single assignment (`reconstruct_ssa`) a variable keeps one type, and
 #: LLVM splits it itself; legalisation only marks where references end.
@@ -46,7 +45,9 @@ class ShortPipeline(CompilerBase):  # type: ignore[misc]
 
     def __init__(self, typing: Any, target: Any, library: Any, *settings: Any) -> None:
         super().__init__(typing, target, library, *settings)
-        self.state.typingctx = remembering(typing, self.state.flags.summary())
+        flags = self.state.flags.summary()
+        self.state.typingctx = remembering(typing, flags)
+        self.state.targetctx.typing_context = remembering_functions(typing, flags)
 
     def define_pipelines(self) -> list[object]:
         """One pipeline: these functions never fall back to another mode."""
@@ -58,30 +59,3 @@ class ShortPipeline(CompilerBase):  # type: ignore[misc]
         ]
         passes.finalize()
         return [passes]
-
-
-#: By Numba's flags: they decide what an operator is made of.
-_remembering: dict[tuple[Any, str], Any] = {}
-
-
-def remembering(typing: Any, flags: str) -> Any:
-    """Numba's typing context, but for each operation it looks up only once what it gives.
-
-    Numba tries up to a hundred templates at every operator of every function. Only functions and
-    operators that are no functions of Python's are remembered: these may call themselves.
-    """
-    if (typing, flags) not in _remembering:
-        made = _remembering[typing, flags] = copy.copy(typing)
-        known: dict[Any, Any] = {}
-
-        def resolve(function: Any, args: Any, kws: Any) -> Any:
-            is_python = isinstance(function, types.Type) and type(function) is not types.Function
-            if is_python or kws or not all(isinstance(kind, types.Type) for kind in args):
-                return typing.resolve_function_type(function, args, kws)
-            key = function, tuple(args)
-            if key not in known:
-                known[key] = type(typing).resolve_function_type(made, function, args, kws)
-            return known[key]
-
-        made.resolve_function_type = resolve
-    return _remembering[typing, flags]
