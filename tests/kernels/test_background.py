@@ -8,7 +8,7 @@ from threading import Event, Thread
 import numpy as np
 import pytest
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core.registry import cpu_target
 
 from admm_softmax.kernels.compiled import background, entries, jit, loading, lowering, object_code
@@ -96,6 +96,15 @@ def test_functions_are_compiled_into_others_as_are_numbas_own():
     assert "define" in library.get_llvm_str()
     assert not any("doubled" in name for name in defined)
     assert "ret" in library.get_asm_str()
+
+
+def test_numbas_own_functions_may_call_them():
+    @njit
+    def plain(x):
+        return callee(x) + 1
+
+    assert plain(2.0) == 5.0
+    assert plain(3) == 7
 
 
 def test_an_error_of_llvms_reaches_the_caller_and_nothing_is_left(monkeypatch):

@@ -81,6 +81,10 @@ class IntermediateCode(CodeLibrary):  # type: ignore[misc]
         """Where Python's wrapper is: there is none."""
         return 0
 
+    def _get_module_for_linking(self) -> Any:
+        """What Numba's own libraries call, where a function that is not ours calls this one."""
+        return Backend(numba_target()).module_for_linking(self.unit)
+
     def get_function(self, name: str) -> Any:
         """One function of the optimised code."""
         return Backend(numba_target()).optimised(self.unit).get_function(name)

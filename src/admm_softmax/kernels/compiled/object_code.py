@@ -68,7 +68,7 @@ class Backend:
             passes = self._passes()
             passes.getFunctionPassManager().run(module.get_function(symbol), passes)
         for other in unit.inlined:
-            module.link_in(self._module_for_linking(other), preserve=True)
+            module.link_in(self.module_for_linking(other), preserve=True)
         passes = self._passes()
         passes.getModulePassManager().run(module, passes)
         return module
@@ -77,7 +77,7 @@ class Backend:
         """What makes passes; good for one use, as LLVM keeps pointers into the last one."""
         return binding.create_pass_builder(self.machine, self._options)
 
-    def _module_for_linking(self, unit: Unit) -> Any:
+    def module_for_linking(self, unit: Unit) -> Any:
         """The optimised module of a unit whose functions are dropped once they are inlined."""
         found = self._for_linking.get(unit)
         if found is None:
