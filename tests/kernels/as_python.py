@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from operator import index
 
 import numpy as np
 from numba.core.dispatcher import Dispatcher
@@ -138,7 +139,8 @@ def power_of_two(rounded):
 
 def call_twin(address, *arguments):
     """The row kernel whose compiled code is there."""
-    names = [name for name, found in loading._loaded.items() if found.address == address]
+    place = index(address)  # as passes take it
+    names = [name for name, found in loading._loaded.items() if found.address == place]
     (twin,) = [call for call, target in jit._separate.items() if target.name in names]
     as_python(twin)(*arguments)
 

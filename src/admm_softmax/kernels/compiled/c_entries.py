@@ -8,10 +8,11 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.registry import cpu_target
-from numba.np.arrayobj import populate_array
 
 from admm_softmax.kernels.compiled.code_store import Record
 from admm_softmax.kernels.compiled.entries import REFUSED
+from admm_softmax.kernels.compiled.lowering import IntermediateCode, size_of
+from admm_softmax.kernels.compiled.object_code import Unit
 
 _WORD = ir.IntType(64)
 _BLOCK = _WORD.as_pointer()
@@ -22,12 +23,11 @@ ADDRESS, DIMENSIONS, SHAPE, FLAGS = 0, 1, 2, 6
 C_CONTIGUOUS_AND_ALIGNED = 0x101
 
 
-def record(name: str, called: str, signature: Any) -> Record:
-    """The entry of this name to the function `called`."""
+def unit(name: str, called: str, signature: Any) -> tuple[Unit, Record]:
+    """The entry of this name to the function `called`, and what is to be kept with its code."""
     context = cpu_target.target_context
-    library = context.codegen().create_library(name)
-    library.enable_object_caching()
-    module = context.create_module(name)
+    library = IntermediateCode(name)
+    module = library.create_ir_module(name)
     function = ir.Function(module, ir.FunctionType(_WORD, [_BLOCK]), name)
     builder = ir.IRBuilder(function.append_basic_block())
     reader = _Reader(context, builder, function.args[0], signature.args)
@@ -41,8 +41,7 @@ def record(name: str, called: str, signature: Any) -> Record:
     )
     builder.ret(result if signature.return_type == types.intp else ir.Constant(_WORD, 0))
     library.add_ir_module(module)
-    library.finalize()
-    return Record(name, [called], [*map(_kind, signature.args)], library._get_compiled_object())
+    return library.unit, Record(name, [called], [*map(_kind, signature.args)], b"")
 
 
 class _Reader:
@@ -82,14 +81,27 @@ class _Reader:
         self._require(self._word(fields, FLAGS), C_CONTIGUOUS_AND_ALIGNED, C_CONTIGUOUS_AND_ALIGNED)
         lengths = builder.inttoptr(self._word(fields, SHAPE), _BLOCK)
         shape = [self._word(lengths, axis) for axis in range(kind.ndim)]
-        array = context.make_array(kind)(context, builder)
-        itemsize = ir.Constant(_WORD, context.get_abi_sizeof(array.data.type.pointee))
-        strides = [itemsize]
+        model = context.data_model_manager[kind]
+        pointer = context.get_value_type(model.get_type("data"))
+        strides = [ir.Constant(_WORD, size_of(pointer.pointee))]
         for length in shape[:0:-1]:
             strides.insert(0, builder.mul(strides[0], length))
-        data = builder.inttoptr(self._word(fields, ADDRESS), array.data.type)
-        populate_array(array, data, shape, strides, itemsize, meminfo=None)
-        return array._getvalue()
+        n_items = shape[0]
+        for length in shape[1:]:
+            n_items = builder.mul(n_items, length, flags=["nsw"])
+        members: dict[Any, Any] = {
+            ("data",): builder.inttoptr(self._word(fields, ADDRESS), pointer),
+            ("nitems",): n_items,
+            ("itemsize",): strides[-1],
+            **{("shape", axis): length for axis, length in enumerate(shape)},
+            **{("strides", axis): stride for axis, stride in enumerate(strides)},
+        }
+        # Value by value: Numba's own way goes through memory, which is several times as long for
+        # LLVM. What stays zero is the owner of the memory.
+        array = ir.Constant(context.get_value_type(kind), None)
+        for (name, *axis), value in members.items():
+            array = builder.insert_value(array, value, [model.get_field_position(name), *axis])
+        return array
 
     def _require(self, word: Any, mask: int, wanted: int) -> None:
         """All is right only if the word is this one, under a mask."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from inspect import Parameter, Signature
 from types import FunctionType
@@ -20,8 +21,11 @@ from numba.extending import intrinsic
 from admm_softmax._interrupts import check_interrupt
 from admm_softmax.kernels import compile_clock
 from admm_softmax.kernels.compiled import code_store, loading
+from admm_softmax.kernels.compiled.background import Background
 from admm_softmax.kernels.compiled.code_store import Record
 from admm_softmax.kernels.compiled.loading import Loaded
+from admm_softmax.kernels.compiled.lowering import numba_target
+from admm_softmax.kernels.compiled.object_code import Unit, backend_of
 from admm_softmax.kernels.compiled.pipeline import ShortPipeline
 
 #: Sums may be reordered and products contracted; infinities and NaNs keep their meaning.
@@ -131,33 +135,77 @@ class Separate:
         # Numba's own lock: it is held where code that calls this is compiled, so with a second
         # lock two threads could each wait for the other's.
         with global_compiler_lock:
-            return (loading.find(self.name) or self._compile()).address
+            if loading.find(self.name) is None:
+                with pending.compiling():
+                    self.begin()
+                    pending.finish()
+            return loading.loaded(self.name).address
 
-    def _compile(self) -> Loaded:
-        calls = called_by(self.dispatcher)
-        for other in calls:
-            other.load()
-        with compile_time.counting():
-            try:
+    def begin(self) -> None:
+        """Do Numba's part for this and all that it calls, and let LLVM begin with its part."""
+        with global_compiler_lock:
+            if self.name in pending or loading.find(self.name) is not None:
+                return
+            calls = called_by(self.dispatcher)
+            for other in calls:
+                other.begin()
+            with pending.compiling():
                 self.dispatcher.compile(self.signature.args)
+                check_interrupt()  # what was pressed while LLVM called back
                 result = self.dispatcher.overloads[self.signature.args]
-                code = result.library._get_compiled_object()
-            except RuntimeError as error:
-                # Ctrl-C within a call back from LLVM is lost, and with it the code.
-                if "no compiled object yet" in str(error):
-                    self.dispatcher.overloads.pop(self.signature.args, None)
-                    raise KeyboardInterrupt from error
-                raise
-        check_interrupt()  # what was pressed while LLVM called back
-        names = [other.name for other in calls]
-        return _kept(self.name, Record(result.fndesc.llvm_func_name, names, [], code))
+                names = [other.name for other in calls]
+                record = Record(result.fndesc.llvm_func_name, names, [], b"")
+                pending.add(self.name, result.library.unit, record)
 
 
-def _kept(name: str, record: Record) -> Loaded:
-    """Load what was compiled, and keep it on disk."""
-    if name.startswith(_OURS):
-        code_store.keep(name, record)
-    return loading.add(name, record)
+class _Pending:
+    """Functions after Numba's part: LLVM compiles them in its thread, until they are loaded.
+
+    Functions call each other by name, so that no part waits for another before that. All under
+    Numba's lock.
+    """
+
+    def __init__(self) -> None:
+        self._thread = Background()
+        #: In an order in which they may be loaded.
+        self._begun: dict[str, tuple[Record, Future[bytes]]] = {}
+        #: Whether Numba compiles one of ours.
+        self.depth = 0
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._begun
+
+    @contextmanager
+    def compiling(self) -> Iterator[None]:
+        """Count the time; after an error, as after Ctrl-C, LLVM ends with what it is at."""
+        self.depth += 1
+        try:
+            with compile_time.counting():
+                yield
+        except BaseException:
+            for _, code in self._begun.values():
+                code.cancel()
+            self._begun.clear()
+            raise
+        finally:
+            self.depth -= 1
+
+    def add(self, name: str, unit: Unit, record: Record) -> None:
+        """Let LLVM compile a unit; `record` lacks only its code."""
+        code = self._thread.submit(backend_of(numba_target()).object_code, unit)
+        self._begun[name] = record, code
+
+    def finish(self) -> None:
+        """Wait for all code, load it, and keep it on disk."""
+        for name, (record, code) in self._begun.items():
+            whole = record._replace(code=code.result())
+            if name.startswith(_OURS):
+                code_store.keep(name, whole)
+            loading.add(name, whole)
+        self._begun.clear()
+
+
+pending = _Pending()
 
 
 #: Separate functions by the intrinsic that calls them.
@@ -180,19 +228,23 @@ def load(function: Any) -> int:
     return _separate[function].load()
 
 
+def begin(function: Any) -> None:
+    """Begin to compile a separate function; `load` waits for the end."""
+    _separate[function].begin()
+
+
 def load_entry(name: str, function: Any) -> Loaded:
     """The C function through which Python calls a separate function: see `entries`."""
     from admm_softmax.kernels.compiled import c_entries  # noqa: PLC0415  (imports this)
 
     target = _separate[function]
     with global_compiler_lock:
-        found = loading.find(name)
-        if found is None:
-            target.load()
-            with compile_time.counting():
-                record = c_entries.record(name, target.name, target.signature)
-            found = _kept(name, record)
-        return found
+        if loading.find(name) is None:
+            with pending.compiling():
+                target.begin()
+                pending.add(name, *c_entries.unit(name, target.name, target.signature))
+                pending.finish()
+        return loading.loaded(name)
 
 
 def called_by(dispatcher: Any) -> list[Separate]:
@@ -211,7 +263,8 @@ def _calling(target: Separate) -> Any:
     """What stands for a separate function where others call it."""
 
     def call(typing: Any, *arguments: Any) -> Any:
-        target.load()
+        if not pending.depth:  # code that is not ours calls it, and is loaded at once
+            target.load()
 
         def emit(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             kind = context.call_conv.get_function_type(signature.return_type, signature.args)

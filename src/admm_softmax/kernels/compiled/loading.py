@@ -41,6 +41,12 @@ def find(name: str) -> Loaded | None:
         return add(name, record)
 
 
+def loaded(name: str) -> Loaded:
+    """A function that is in memory."""
+    with _lock:
+        return _loaded[name]
+
+
 def add(name: str, record: Record) -> Loaded:
     """Load object code, whose function others then call by this name."""
     with _lock:
@@ -56,13 +62,33 @@ def add(name: str, record: Record) -> Loaded:
         return _loaded[name]
 
 
-@cache
-def twin(place: str) -> int:
-    """The address of a row kernel's compiled twin, given as "module:function"."""
-    module, _, function = place.partition(":")
-    found = find(f"{module}.{function}")
-    if found is None:
-        from admm_softmax.kernels.compiled import jit  # noqa: PLC0415  (loads Numba)
+class Twin:
+    """A row kernel's compiled twin, given as "module:function"; as an integer, its address.
 
-        return jit.load(getattr(import_module(module), function))
-    return found.address
+    Passes take the address when they run. Until then LLVM may compile the twin, while Numba is at
+    the pass that calls it.
+    """
+
+    def __init__(self, place: str) -> None:
+        self._module, _, self._function = place.partition(":")
+        self._address: int | None = None
+        found = find(f"{self._module}.{self._function}")
+        if found is None:
+            from admm_softmax.kernels.compiled import jit  # noqa: PLC0415  (loads Numba)
+
+            jit.begin(getattr(import_module(self._module), self._function))
+        else:
+            self._address = found.address
+
+    def __index__(self) -> int:
+        if self._address is None:
+            from admm_softmax.kernels.compiled import jit  # noqa: PLC0415  (loads Numba)
+
+            self._address = jit.load(getattr(import_module(self._module), self._function))
+        return self._address
+
+
+@cache
+def twin(place: str) -> Any:
+    """The address of a row kernel's compiled twin: see `Twin`."""
+    return Twin(place)

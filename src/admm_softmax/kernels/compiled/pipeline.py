@@ -8,7 +8,12 @@ are left out; those of other names, in other versions of Numba, stay.
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
+
+from admm_softmax.kernels.compiled.lowering import LoweringOnly
+from admm_softmax.kernels.compiled.typing_once import remembering, remembering_functions
 
 #: By Numba's names. Without single assignment (`reconstruct_ssa`) a variable keeps one type, and
 #: LLVM splits it itself; legalisation only marks where references end.
@@ -31,12 +36,26 @@ LEFT_OUT = {
 }
 
 
+#: The last pass that does something, and ours in its place.
+_LOWERING = "native_lowering"
+
+
 class ShortPipeline(CompilerBase):  # type: ignore[misc]
-    """Numba's passes from bytecode to LLVM, but for those left out."""
+    """Numba's passes from bytecode to LLVM's intermediate code, but for those left out."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *settings: Any) -> None:
+        super().__init__(typing, target, library, *settings)
+        flags = self.state.flags.summary()
+        self.state.typingctx = remembering(typing, flags)
+        self.state.targetctx.typing_context = remembering_functions(typing, flags)
 
     def define_pipelines(self) -> list[object]:
         """One pipeline: these functions never fall back to another mode."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.passes = [one for one in passes.passes if one[0].name() not in LEFT_OUT]
+        kept = [one for one in passes.passes if one[0].name() not in LEFT_OUT]
+        passes.passes = [
+            (LoweringOnly, words) if one.name() == _LOWERING else (one, words)
+            for one, words in kept
+        ]
         passes.finalize()
         return [passes]
