@@ -17,7 +17,7 @@ Without Numba, in every process that runs compiled code:
 With Numba, in processes that compile:
 
     jit, pipeline   how functions are compiled
-    lowering, typing_once   Numba's part of it: to LLVM's intermediate code, with less to look up
+    lowering        Numba's part of it: to LLVM's intermediate code
     object_code, background   LLVM's part, and the thread that it runs in
     c_entries       the C functions that `entries` calls
     tiles, thin     register tiles of X W and Xᵀ R, and thin products made of them

@@ -8,12 +8,9 @@ are left out; those of other names, in other versions of Numba, stay.
 
 from __future__ import annotations
 
-from typing import Any
-
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
 from admm_softmax.kernels.compiled.lowering import LoweringOnly
-from admm_softmax.kernels.compiled.typing_once import remembering, remembering_functions
 
 #: By Numba's names. Without single assignment (`reconstruct_ssa`) a variable keeps one type, and
 #: LLVM splits it itself; legalisation only marks where references end.
@@ -35,19 +32,12 @@ LEFT_OUT = {
     "dump_parfor_diagnostics",
 }
 
-
 #: The last pass that does something, and ours in its place.
 _LOWERING = "native_lowering"
 
 
 class ShortPipeline(CompilerBase):  # type: ignore[misc]
     """Numba's passes from bytecode to LLVM's intermediate code, but for those left out."""
-
-    def __init__(self, typing: Any, target: Any, library: Any, *settings: Any) -> None:
-        super().__init__(typing, target, library, *settings)
-        flags = self.state.flags.summary()
-        self.state.typingctx = remembering(typing, flags)
-        self.state.targetctx.typing_context = remembering_functions(typing, flags)
 
     def define_pipelines(self) -> list[object]:
         """One pipeline: these functions never fall back to another mode."""
