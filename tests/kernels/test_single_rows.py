@@ -63,18 +63,18 @@ def drawn(n, K, scale, seed=0):
 
 
 def test_exponential():
-    x = -np.geomspace(1e-9, 87, 4096, dtype=np.float32)[None]
+    x = -np.geomspace(1e-9, 40, 4096, dtype=np.float32)[None]
     found = np.empty_like(x)
     exp_of_all(x, found)
     np.testing.assert_allclose(found, np.exp(x.astype(float)), rtol=2e-7, atol=0)
-    odd = np.full((1, N), -1e30, np.float32)
-    odd[0, :2] = 0.0, np.nan
-    found = np.empty_like(odd)
-    exp_of_all(odd, found)
-    assert found[0, 0] == 1.0
-    assert np.isnan(found[0, 1])
-    assert (found[0, 2:] >= 0).all()
-    assert (found[0, 2:] < 1e-37).all()
+    for far in (-41, -90, -200, -1e10, -1e30, -np.inf):
+        odd = np.full((1, N), far, np.float32)
+        odd[0, :2] = 0.0, np.nan
+        found = np.empty_like(odd)
+        exp_of_all(odd, found)
+        assert found[0, 0] == 1.0
+        assert np.isnan(found[0, 1])
+        np.testing.assert_array_equal(found[0, 2:], 0.0)
 
 
 def test_sum_of_lanes():
@@ -96,7 +96,7 @@ def test_the_gradient_is_that_of_the_specification(n, K, scale, always):
     assert sums[1] == pytest.approx(expected_sums[1], rel=1e-15, abs=0)
 
 
-@pytest.mark.parametrize("lead", [5, 15, 30, 60])
+@pytest.mark.parametrize("lead", [5, 15, 30])
 def test_rows_that_are_nearly_certain_keep_their_precision(lead, always):
     K, n = 6, 40
     scores, labels, weights = drawn(n, K, 1.0)
@@ -109,10 +109,20 @@ def test_rows_that_are_nearly_certain_keep_their_precision(lead, always):
     rest = others.sum(axis=1)
     q, tol = rest / (1 + rest), (10 + lead) * EPS  # scores that differ by `lead` are rounded
     np.testing.assert_allclose(-R[np.arange(n), labels], q / n, rtol=tol, atol=0)
-    if lead <= 30:  # beyond, 1 + rest is 1 in double too
-        np.testing.assert_allclose(sums[0], np.log1p(rest).mean(), rtol=1e-3, atol=0)
+    np.testing.assert_allclose(sums[0], np.log1p(rest).mean(), rtol=1e-3, atol=0)
     curvature = (q * (2 - q) - ((others / (1 + rest)[:, None]) ** 2).sum(axis=1)).mean() / K
     np.testing.assert_allclose(sums[2], curvature, rtol=tol, atol=0)
+
+
+@pytest.mark.parametrize("lead", [50, 80, 100, 1000])
+def test_results_are_never_subnormal(lead, always):
+    scores, labels, _ = drawn(64, 10, 1.0)
+    scores[np.arange(64), 3] += lead
+    R, sums = results(scores, labels, np.full(64, 1e-6))
+    sizes = abs(R[R != 0])
+    assert sizes.min() > np.finfo(np.float32).tiny
+    assert np.isfinite(sums).all()
+    np.testing.assert_allclose(R.sum(axis=1), 0.0, atol=1e-12)
 
 
 def test_small_exponentials_add_up_beside_a_large_one(always):

@@ -13,7 +13,7 @@ such an X anyway, and a vector has twice as many singles as doubles. All have on
 
 Nothing that is nearly one is subtracted from one: a label whose probability is 1 − q has q as the
 sum of the others. So results and losses of rows that are nearly certain keep their relative
-precision, as they do in double.
+precision, down to probabilities of 4e-18, which in double stop at 1e-16.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ LARGEST_SCORE, FIRST, OWN, OWN_EXP, SQUARES, FACTOR = range(SINGLE_ROOM)
 #: So many exponentials are added up in single precision before they join the sum in double: beside
 #: one that is near 1, those below 6e-8 are lost.
 TOGETHER = 16
-#: The score of a label while the others are added up: its exponential is nothing beside them.
+#: The score of a label while the others are added up: its exponential is zero.
 NOTHING = -1e30
 
 
