@@ -53,6 +53,8 @@ flush: Any = None
 multiply: Any = None
 store_results: Any = None
 run_tile: Any = None
+#: Whether R is that of a block of rows, which `pack_results` sees when all of it is there.
+sums_blocks = False
 
 
 @cache
@@ -87,6 +89,7 @@ def dense_pass(
         add_transpose_product_of_rest=p.add_transpose_product,
         pack=stored.pack,
         pack_results=p.sum_single_results if single else p.pack_results,
+        sums_blocks=single,
         flush=p.flush,
         run_tile=(_run_single_tile_of if single else _run_tile_of)(state_dtype),
     )
@@ -258,8 +261,9 @@ def _fold_dense(
             take_scores(chunk, t, bias, S)
             run_tile(twin, settings, S, first + t, t, smaller(T, count - t), codes, soft, weights,
                      which, state, work, lane, R, new_rows, sums)  # fmt: skip
-            if n_results:
-                pack_results(R, t, T, R_data, total, d if intercept else -1)
+            if n_results and (t + T >= count or not sums_blocks):
+                begin = 0 if sums_blocks else t
+                pack_results(R, begin, t + T - begin, R_data, total, d if intercept else -1)
         if n_results == 0:
             continue
         if whole < d:
