@@ -30,6 +30,7 @@ def measured(*, wide: T, narrow: T) -> T:
     """One of two measurements of the same thing: with AVX-512, or without.
 
     `wide` was measured on a Xeon with AVX-512 at 2.8 GHz, `narrow` on an EPYC (Zen 3) with
-    AVX2, both with two cores. CPUs of other kinds are taken for the latter.
+    AVX2, both with two cores, unless it says otherwise where it is used. CPUs of other kinds are
+    taken for the latter.
     """
     return wide if vector_instructions() == "AVX-512" else narrow

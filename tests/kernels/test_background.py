@@ -1,7 +1,10 @@
 """LLVM's part of compiling: in a thread of its own, which ends, and whose errors are not lost."""
 
 import ctypes
+import os
+import subprocess
 import sys
+import tempfile
 import threading
 from threading import Event, Thread
 
@@ -11,7 +14,16 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core.registry import cpu_target
 
-from admm_softmax.kernels.compiled import background, entries, jit, loading, lowering, object_code
+from admm_softmax.kernels.compiled import (
+    background,
+    code_store,
+    entries,
+    jit,
+    loading,
+    lowering,
+    object_code,
+    rows,
+)
 from admm_softmax.kernels.compiled.background import Background
 
 SCALAR = types.float64(types.float64)
@@ -51,6 +63,61 @@ def test_what_a_call_raises_reaches_whoever_waits():
         runs.submit(lambda: 1 // 0).result(60)
     assert runs.submit(int, "3").result(60) == 3
     wait_for_the_end()
+
+
+def test_a_thread_that_never_began_is_replaced(monkeypatch):
+    runs = Background()
+
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(background.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            runs.submit(int)
+    assert runs.submit(sum, [1, 2]).result(60) == 3
+    wait_for_the_end()
+
+
+def test_the_switch_interval_is_what_it_was_or_what_someone_set():
+    runs, gate, interval = Background(), Event(), sys.getswitchinterval()
+    runs.submit(gate.wait, 60)
+    assert sys.getswitchinterval() < interval
+    sys.setswitchinterval(0.003)
+    gate.set()
+    wait_for_the_end()
+    try:
+        assert sys.getswitchinterval() == pytest.approx(0.003, rel=1e-3)
+    finally:
+        sys.setswitchinterval(interval)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
+def test_a_fork_waits_for_the_thread_and_the_child_compiles():
+    code = """
+import os, sys, warnings
+from admm_softmax.kernels.compiled import folds, jit, rows
+warnings.simplefilter("ignore")  # threads and fork: Python warns from 3.12 on
+jit.begin(rows.gradient)
+child = os.fork()
+if child == 0:
+    os._exit(0 if jit.load(rows.gradient) and jit.load(rows.predict) else 1)
+print(os.waitpid(child, 0)[1], jit.load(rows.gradient) > 0)
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "NUMBA_CACHE_DIR": folder},
+            capture_output=True, text=True, check=True, timeout=300,
+        )  # fmt: skip
+    assert done.stdout.split() == ["0", "True"]
+
+
+def test_what_is_loaded_is_not_loaded_again():
+    # Another process may keep a function on disk while this one compiles it.
+    name = "admm_softmax.kernels.compiled.rows.predict"
+    jit.load(rows.predict)
+    before = loading.loaded(name)
+    assert loading.add(name, code_store.Record("nothing", [], [], b"no code")) is before
 
 
 def test_where_no_thread_can_be_had_calls_run_at_once(monkeypatch):

@@ -50,6 +50,25 @@ def test_what_is_added_up_begins_where_cache_lines_do():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_designs_of_as_many_features_may_share_buffers(dtype, monkeypatch):
+    # With and without an intercept, in either order, on both sides of where panels begin to pay.
+    monkeypatch.setattr(thresholds, "COMPILED_FROM_PRODUCTS", 0)
+    rng = np.random.default_rng(0)
+    for K, n_features in ((10, thresholds.COLUMNS_PER_CLASS * 10 + 1), (3, 400)):
+        buffers, W = {}, rng.standard_normal((n_features, K)) / 20
+        for order in "CFC":
+            for intercept in (True, False):
+                X = rng.standard_normal((300, n_features - intercept)).astype(dtype, order=order)
+                sharing, alone = (DenseDesign(X, intercept=intercept) for _ in range(2))
+                sharing.use_buffers(buffers)
+                products = []
+                for design in (sharing, alone):
+                    arrays = placed(design, [np.arange(300) % K, np.full(300, 1 / 300)])
+                    products.append(design.fold(W, rows.gradient, arrays).product)
+                np.testing.assert_array_equal(*products)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("d", [1, 33, 64, 200])
 def test_sums_in_panels_are_read_back_as_rows(d, dtype):
     width = layout.panel(np.dtype(dtype).itemsize)

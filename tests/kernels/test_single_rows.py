@@ -135,11 +135,29 @@ def test_small_exponentials_add_up_beside_a_large_one(always):
     assert sums[0] - -np.log(5e-8) == pytest.approx(expected[0] - -np.log(5e-8), rel=0.05)
 
 
-def test_rows_without_weight_may_hold_anything(always):
+@pytest.mark.parametrize("scores_there", [1e30, -2e30])
+def test_rows_without_weight_may_hold_anything(scores_there, always):
     scores, labels, weights = drawn(40, 5, 1.0)
-    scores[1::7] = 1e30
-    sums = results(scores, labels, weights)[1]
+    scores[1::7] = scores_there
+    R, sums = results(scores, labels, weights)
     assert np.isfinite(sums).all()
+    np.testing.assert_array_equal(R[1::7], 0.0)
+
+
+@pytest.mark.usefixtures("products", "always")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_other_rows_left_does_not_matter(dtype):
+    rng = np.random.default_rng(0)
+    W, X, huge = rng.standard_normal((6, 3)), rng.standard_normal((10, 5)), np.finfo(dtype).max
+    buffers, products = {}, []
+    for rows_of_x, shares in ((np.full((64, 5), huge), True), (X, True), (X, False)):
+        design, n = as_design(rows_of_x.astype(dtype), check_finite=False), len(rows_of_x)
+        if shares:
+            design.use_buffers(buffers)
+        arrays = placed(design, [np.arange(n) % 3, np.full(n, 1 / n)])
+        products.append(design.fold(W, rows.gradient, arrays).product)
+    assert not np.isfinite(products[0]).all()
+    np.testing.assert_array_equal(products[1], products[2])
 
 
 def test_a_nan_is_seen_in_the_loss(always):

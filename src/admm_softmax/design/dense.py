@@ -156,7 +156,9 @@ class FusedWorker(Worker):
         self.outputs = program.new_rows(design.n_rows, design.state_dtype, design.room)
         shape = (n_groups, program.n_results, design.n_features)
         kinds = len(program.soft) > 0, program.is_single, more
-        self.key = (*shape, program.n_columns, len(program.which), *kinds)
+        # All that the sizes of buffers follow from: designs of as many features may share them.
+        sizes = d, self.whole, self.block, self.by_panels, program.n_columns, len(program.which)
+        self.key = (*shape, *sizes, *kinds)
         kept: Any = design.buffers.pop(self.key, None) or (np.empty(shape), [], [])
         self.totals: Array = kept[0]
         #: One room for each thread that runs at the same time; passes take and return them.
@@ -198,8 +200,8 @@ class FusedWorker(Worker):
         program, d, dtype = self.program, self.design.X.shape[1], self.design.dtype
         block = self.block
         S, R, work, lane = program.room(block)
-        is_packed = program.is_single
-        packed = R.reshape(-1) if is_packed else np.zeros(program.n_results * block, dtype)
+        shape = program.n_results * block
+        packed = R.reshape(-1) if program.is_single else np.zeros(shape, dtype)
         rest = layout.aligned(block, d - self.whole, dtype)
         widens = self.design.half is not None
         chunk = layout.product_room(block, len(self.Wt), dtype, self.by_panels, widens)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from threading import Lock, Thread
 from typing import Any
 
@@ -14,7 +14,7 @@ from typing import Any
 SWITCH_SECONDS = 2e-4
 
 
-class Background(Executor):
+class Background:
     """Runs calls one after the other, in a thread that lives while there are any.
 
     LLVM takes about as long as Numba's Python and lets it run meanwhile; llvmlite lets only one
@@ -24,35 +24,58 @@ class Background(Executor):
     def __init__(self) -> None:
         self._lock = Lock()
         self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
-        self._is_running = False
+        self._thread: Thread | None = None
+        #: How long threads wait without us, and what we made of it; None where that is left alone.
+        self._intervals: tuple[float, float] | None = None
 
     def submit(self, call: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         """Run a call after those before it; returns what will have its result."""
         future: Future[Any] = Future()
         with self._lock:
             self._calls.append((future, lambda: call(*arguments, **named)))
-            starts, self._is_running = not self._is_running, True
-        if starts:
-            try:
-                Thread(target=self._run, name="admm-softmax-llvm").start()
-            except RuntimeError:  # no thread can be had, as where Python is about to end
-                self._run()
+            # A thread may be there that never began: Ctrl-C can come before it does.
+            begins = self._thread is None or not self._thread.is_alive()
+            if begins:
+                self._hurry()
+                self._thread = Thread(target=self._run, name="admm-softmax-llvm")
+                try:
+                    self._thread.start()
+                    begins = False
+                except RuntimeError:  # no thread can be had, as where Python is about to end
+                    self._thread = None
+        if begins:
+            self._run()
         return future
 
+    def wait(self) -> None:
+        """Return when there is nothing left to do, and no thread."""
+        thread = self._thread
+        if thread is not None and thread.is_alive():
+            thread.join()
+
+    def _hurry(self) -> None:
+        """Let threads wait for a shorter time, the whole process's. Under the lock."""
+        if self._intervals is None:
+            before = sys.getswitchinterval()
+            sys.setswitchinterval(min(before, SWITCH_SECONDS))
+            self._intervals = before, sys.getswitchinterval()
+
+    def _rest(self) -> None:
+        """Let them wait as before, unless someone else has set it meanwhile. Under the lock."""
+        if self._intervals is not None and sys.getswitchinterval() == self._intervals[1]:
+            sys.setswitchinterval(self._intervals[0])
+        self._intervals = None
+
     def _run(self) -> None:
-        interval = sys.getswitchinterval()
-        sys.setswitchinterval(min(interval, SWITCH_SECONDS))
-        try:
-            while self._take():
-                pass
-        finally:
-            sys.setswitchinterval(interval)
+        while self._take():
+            pass
 
     def _take(self) -> bool:
         """Run the next call; False where there is none, so that the thread ends."""
         with self._lock:
             if not self._calls:
-                self._is_running = False
+                self._thread = None
+                self._rest()
                 return False
             future, call = self._calls.popleft()
         if future.set_running_or_notify_cancel():

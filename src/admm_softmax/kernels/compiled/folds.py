@@ -4,8 +4,8 @@ Each function runs on one thread and adds to a `total` of its own; see `Design.f
 requests may share the pass: their W and their results R lie one after the other, and each has
 its own row in `settings`, `state`, `new_rows` and `sums`, and the row `which` of `weights`.
 
-Scores and results lie in tiles of T rows, classes down and rows across: S is K × T. The row
-kernel is called by its address, so that one pass serves all of them.
+Scores and results lie in tiles of T rows, classes down and rows across: S is K × T; single results
+are those of a block of rows. The row kernel is called by its address: one pass serves all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from admm_softmax.kernels.compiled.jit import (
 )
 from admm_softmax.kernels.compiled.layout import CODED, SINGLE_TRUTH, TRUTH, WEIGHTS, WORK
 from admm_softmax.kernels.compiled.rows import TWIN
-from admm_softmax.kernels.compiled.single_rows import SINGLE, SINGLE_MATRIX
+from admm_softmax.kernels.compiled.single_rows import ROW_WEIGHTS, SINGLE, SINGLE_MATRIX
 from admm_softmax.kernels.compiled.thin import PRODUCTS
 from admm_softmax.kernels.compiled.tiles import I, address_of
 from admm_softmax.kernels.compiled.zstep import CUBE, MATRIX, VECTOR, solve_tile
@@ -198,7 +198,7 @@ def _run_single_tile(
     for g in range(n_requests):
         own = which[g]
         for t in range(T):
-            wide[0, t] = weights[own, first + t] if t < count else 0.0
+            wide[ROW_WEIGHTS, t] = weights[own, first + t] if t < count else 0.0
         call_single(twin, S[g * K : (g + 1) * K], wide, lane, place, R[g * K : (g + 1) * K],
                     sums[g])  # fmt: skip
 
@@ -236,7 +236,7 @@ def _fold_dense(
 
     A block of rows is multiplied by W, put through the row kernel and multiplied again while
     the cache still holds it; `thin` says how X is given. `part` is the sum in the data's
-    precision of the last `waiting` rows, laid out as Wᵀ is; at the end it is zero, unless more
+    precision of the last `waiting` rows, in panels; at the end it is zero, unless more
     rows follow in another call. Returns how many rows wait then. If this `is_first`, `total` is
     written over.
     """
@@ -259,6 +259,8 @@ def _fold_dense(
             product_of_rest(rest_x, rest_bytes, count, whole, d - whole, Wt, False, chunk)
         for t in range(0, count, T):
             take_scores(chunk, t, bias, S)
+            if count - t < T:  # of no row: what the product of other rows has left
+                S[:, count - t :] = 0.0
             run_tile(twin, settings, S, first + t, t, smaller(T, count - t), codes, soft, weights,
                      which, state, work, lane, R, new_rows, sums)  # fmt: skip
             if n_results and (t + T >= count or not sums_blocks):

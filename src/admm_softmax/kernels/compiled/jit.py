@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -169,7 +170,7 @@ class _Pending:
         self._thread = Background()
         #: In an order in which they may be loaded.
         self._begun: dict[str, tuple[Record, Future[bytes]]] = {}
-        #: Whether Numba compiles one of ours.
+        #: How many of ours Numba is compiling, one within the other.
         self.depth = 0
 
     def __contains__(self, name: str) -> bool:
@@ -204,8 +205,15 @@ class _Pending:
             loading.add(name, whole)
         self._begun.clear()
 
+    def wait(self) -> None:
+        """Return when LLVM has done its part of all that is begun."""
+        self._thread.wait()
+
 
 pending = _Pending()
+if hasattr(os, "register_at_fork"):
+    # A forked child would have neither the thread nor the locks that it holds.
+    os.register_at_fork(before=pending.wait)
 
 
 #: Separate functions by the intrinsic that calls them.

@@ -111,12 +111,12 @@ def transposed(W: Any, dtype: Any) -> Any:
 
 
 def whole_groups(n_classes: int) -> int:
-    """So many classes, and as many more as fill a group where there are many."""
+    """So many classes, and as many more as fill a group of those that panels meet together."""
     return -(-n_classes // TILES.of_many) * TILES.of_many
 
 
 def interleaved(W: Any, whole: int, dtype: Any) -> Any:
-    """W in this precision, in the order in which the product with many classes reads it.
+    """W in this precision, in the order in which the product by panels reads it.
 
     For each chunk of columns of X that is turned at a time, and each group of classes, the group's
     entries for the first of the columns, those for the next, and so on: one stream, which the

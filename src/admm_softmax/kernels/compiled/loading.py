@@ -48,8 +48,14 @@ def loaded(name: str) -> Loaded:
 
 
 def add(name: str, record: Record) -> Loaded:
-    """Load object code, whose function others then call by this name."""
+    """Load object code, whose function others then call by this name.
+
+    What is loaded already stays as it is: others hold its address. Another process or thread may
+    have kept the same function while this one compiled it.
+    """
     with _lock:
+        if name in _loaded:
+            return _loaded[name]
         module = binding.parse_assembly(f'target triple = "{TRIPLE}"')
         # It only loads code, so that it does not matter for which CPU it would compile.
         machine = binding.Target.from_triple(TRIPLE).create_target_machine(jit=True)
@@ -90,5 +96,5 @@ class Twin:
 
 @cache
 def twin(place: str) -> Any:
-    """The address of a row kernel's compiled twin: see `Twin`."""
+    """A row kernel's compiled twin, which is its address as an integer."""
     return Twin(place)

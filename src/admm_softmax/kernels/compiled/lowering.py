@@ -118,11 +118,13 @@ def _size_and_alignment(kind: Any) -> tuple[int, int] | None:
     if isinstance(kind, ir.PointerType):
         return _POINTER, _POINTER
     if isinstance(kind, (ir.ArrayType, ir.VectorType)):
-        found = _size_and_alignment(kind.element)
-        if found is None:
+        found, n = _size_and_alignment(kind.element), kind.count
+        is_array = isinstance(kind, ir.ArrayType)
+        # LLVM packs bits, and rounds odd vectors up.
+        is_odd = not is_array and (kind.element == ir.IntType(1) or n & (n - 1) != 0)
+        if found is None or is_odd:
             return None
-        size = kind.count * found[0]
-        return size, found[1] if isinstance(kind, ir.ArrayType) else size
+        return n * found[0], found[1] if is_array else n * found[0]
     if not isinstance(kind, ir.LiteralStructType) or kind.packed:
         number = _SCALARS.get(str(kind))
         return None if number is None else (number, number)

@@ -114,7 +114,7 @@ def product_by_panels(
 ) -> None:
     """Add Σ_j X[t, j] W[first + j, k] over j < n_columns to the sums in `room`, for t < count.
 
-    Takes what `product` of `thin` takes, for many classes, and W as `layout.interleaved` makes it.
+    Takes what `product` of `thin` takes, but W as `layout.interleaved` makes it.
     `room` has a turned panel, and then the sums: for each panel of rows a row per class, in X's
     precision.
     """

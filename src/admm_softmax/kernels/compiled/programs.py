@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -40,7 +40,8 @@ class Program:
     `settings`, `state` and `which` have one row per call; see `folds`.
     """
 
-    twin: int
+    #: Its address, as an integer.
+    twin: SupportsIndex
     settings: Array
     codes: Any
     soft: Array
@@ -78,7 +79,7 @@ class Program:
         K = n_columns or state.shape[2]
         is_single = kernel.single is not None and dtype == np.float32 and len(codes) > 0
         return cls(
-            twin=twin((kernel.single if is_single else kernel.twin) or ""),
+            twin=twin(kernel.single if is_single else kernel.twin),
             settings=np.array([call.kernel.values for call in calls], dtype=np.float64),
             codes=codes,
             soft=soft,

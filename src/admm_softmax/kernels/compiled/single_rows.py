@@ -12,12 +12,13 @@ such an X anyway, and a vector has twice as many singles as doubles. All have on
     sums : added to, in their declared order
 
 Nothing that is nearly one is subtracted from one: a label whose probability is 1 − q has q as the
-sum of the others. So results and losses of rows that are nearly certain keep their relative
-precision, down to probabilities of 4e-18, which in double stop at 1e-16.
+sum of the others. So results of rows that are nearly certain keep their relative precision, down to
+probabilities of 4e-18; p − 1 in double would lose it at 1e-16, as the loss does here.
 """
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from numba import types
@@ -57,7 +58,7 @@ LARGEST_SCORE, FIRST, OWN, OWN_EXP, SQUARES, FACTOR = range(SINGLE_ROOM)
 #: one that is near 1, those below 6e-8 are lost.
 TOGETHER = 16
 #: The score of a label while the others are added up: its exponential is zero.
-NOTHING = -1e30
+NOTHING = -inf
 
 
 @separate(SINGLE)

@@ -16,7 +16,7 @@ class Tiles(NamedTuple):
     rows, classes : of the tile of X W, whose sums run along the columns of X
     pair : vectors of a row that the tile of X W reads together
     vectors, columns : of the tile of Xᵀ R: vectors along the columns of X × columns of R
-    of_many : columns of R in a tile where there are many classes
+    of_many : columns of R in a tile where there are many classes, and of W in X W by panels
     sums : the most sums that the tile of Xᵀ R keeps; with more columns it takes fewer vectors
     """
 
@@ -38,7 +38,7 @@ class Tiles(NamedTuple):
 #: ten classes at 71 to 81, where it was 72 to 78. The tile of Xᵀ R runs at 88 to 99 with 4 × 3 and
 #: 2 × 5 sums, and with 4 × 2 at 63 to 72 where X begins 16 bytes into a line, as NumPy's large
 #: arrays do; so ten columns go as five and five. With a hundred columns and more, three at a time
-#: are 2 to 3 % faster.
+#: are 2 to 3 % faster; with 30 to 50 that was measured only together with X W by panels.
 #:
 #: 32 registers: those run at 120 to 158 (X W) and 145 to 185 GFLOP/s (Xᵀ R) with 100 classes
 #: and more on one thread of a Sapphire Rapids, where BLAS's best is 173.
