@@ -31,9 +31,9 @@ COMPILED_FROM_FEATURES = 10_000
 #: does where X has at most so many columns for each of W's: there adding up lanes, which panels
 #: spare, takes more than turning. CPU time of passes by tiles over that of passes by panels, by
 #: `benchmarks/versions.py` on an Ice Lake with AVX-512, and held to AVX2: over 768 columns 0.88 and
-#: 0.83 with 14 classes, 0.99 and 0.94 with 20, 1.10 and 1.01 with 30, over 384 columns 1.08 and 1.04
-#: with 50; with ten classes over 16, 50, 100 and 200 columns 1.45, 1.20, 1.07 and 0.95, and 1.28,
-#: 1.05, 0.96 and 0.89.
+#: 0.83 with 14 classes, 0.99 and 0.94 with 20, 1.10 and 1.01 with 30, over 384 columns 1.08 and
+#: 1.04 with 50; with ten classes over 16, 50, 100 and 200 columns 1.45, 1.20, 1.07 and 0.95, and
+#: 1.28, 1.05, 0.96 and 0.89.
 MANY_CLASSES = 30
 COLUMNS_PER_CLASS = measured(wide=12, narrow=6)
 
