@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -111,7 +111,7 @@ class RowBlockDesign(Design):
         """Multiplications in one pass: two for each entry of X, ROW_KERNEL for each score."""
         return float((2 * self.entries + ROW_KERNEL * self.n_rows) * W.shape[1])
 
-    def use_buffers(self, buffers: dict[tuple[int, ...], Any]) -> None:
+    def use_buffers(self, buffers: dict[tuple[Hashable, ...], Any]) -> None:
         """Work in what passes over other rows of the same width have left; here none is kept."""
 
     def _groups(self, W: Array) -> list[slice]:

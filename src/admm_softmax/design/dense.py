@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -55,13 +56,13 @@ class DenseDesign(RowBlockDesign):
         super().__init__(X.shape, X.dtype, intercept, state_dtype)
         self.X, self.offset = X, 0
         #: What passes add up in, kept for the next one: fresh memory costs more than the sums.
-        self.buffers: dict[tuple[int, ...], Any] = {}
+        self.buffers: dict[tuple[Hashable, ...], Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         # Buffers fit the memory that X lies in here, and a copy's lies elsewhere.
         return {**self.__dict__, "buffers": {}}
 
-    def use_buffers(self, buffers: dict[tuple[int, ...], Any]) -> None:
+    def use_buffers(self, buffers: dict[tuple[Hashable, ...], Any]) -> None:
         """Work in the buffers of another design with as many columns of the same type."""
         self.buffers = buffers
 
@@ -119,7 +120,7 @@ class Located(Readable, Protocol):
     def offset(self) -> int:
         """The number of the first of them among all rows."""
 
-    buffers: dict[tuple[int, ...], Any]
+    buffers: dict[tuple[Hashable, ...], Any]
     #: "float16" or "bfloat16" where X has the bits of such; else X is of `dtype`.
     half: str | None
 
@@ -155,7 +156,7 @@ class FusedWorker(Worker):
             self.Wt = layout.transposed(W[:d], dtype)
         self.outputs = program.new_rows(design.n_rows, design.state_dtype, design.room)
         shape = (n_groups, program.n_results, design.n_features)
-        kinds = len(program.soft) > 0, program.is_single, more
+        kinds = design.half, len(program.soft) > 0, program.is_single, more
         # All that the sizes of buffers follow from: designs of as many features may share them.
         sizes = d, self.whole, self.block, self.by_panels, program.n_columns, len(program.which)
         self.key = (*shape, *sizes, *kinds)
@@ -200,8 +201,8 @@ class FusedWorker(Worker):
         program, d, dtype = self.program, self.design.X.shape[1], self.design.dtype
         block = self.block
         S, R, work, lane = program.room(block)
-        shape = program.n_results * block
-        packed = R.reshape(-1) if program.is_single else np.zeros(shape, dtype)
+        size = program.n_results * block
+        packed = R.reshape(-1) if program.is_single else np.zeros(size, dtype)
         rest = layout.aligned(block, d - self.whole, dtype)
         widens = self.design.half is not None
         chunk = layout.product_room(block, len(self.Wt), dtype, self.by_panels, widens)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class HalfDesign(RowBlockDesign):
         super().__init__(X.shape, np.float32, intercept, state_dtype)
         #: The bits.
         self.X, self.offset = X.view(np.uint16), 0
-        self.buffers: dict[tuple[int, ...], Any] = {}
+        self.buffers: dict[tuple[Hashable, ...], Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         # Buffers fit the memory that X lies in here, and a copy's lies elsewhere.

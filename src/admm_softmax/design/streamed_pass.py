@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from concurrent.futures import Future, wait
 from functools import partial
 from itertools import chain, pairwise
@@ -34,7 +34,7 @@ class Window:
         self.n_rows, self.n_features = design.n_rows, design.n_features
         self.intercept, self.dtype = design.intercept, design.dtype
         self.state_dtype, self.room = design.state_dtype, design.room
-        self.buffers: dict[tuple[int, ...], Any] = design.buffers
+        self.buffers: dict[tuple[Hashable, ...], Any] = design.buffers
         self._shown = local()
 
     def show(self, block: Block) -> None:
