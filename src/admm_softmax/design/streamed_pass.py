@@ -60,10 +60,10 @@ class Window:
         return int(max(64, BLOCK_BYTES // (self.X.shape[1] * self.X.itemsize)))
 
 
-class LastBuffers(dict[tuple[int, ...], Any]):
+class LastBuffers(dict[tuple[Hashable, ...], Any]):
     """Buffers of the last pass alone: those of other shapes go before new ones are made."""
 
-    def pop(self, key: tuple[int, ...], default: Any = None) -> Any:
+    def pop(self, key: tuple[Hashable, ...], default: Any = None) -> Any:
         """The buffers for this key, if the last pass had it."""
         found = super().pop(key, default)
         self.clear()
