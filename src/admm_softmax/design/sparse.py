@@ -206,7 +206,7 @@ class CsrWorker(Worker):
         """One call of the compiled loop."""
         index, group = numbered
         program = self.program
-        sums, room = program.sums(), program.room()
+        sums, room = program.sums(), program.room(program.tile_rows)
         scores = np.zeros((program.tile_rows, self.W.shape[1]))
         self.fold(
             program.twin, *self.arrays, group.start, group.stop, (*room, scores), self.W, self.bias,

@@ -20,6 +20,7 @@ from admm_softmax.kernels.compiled.gather import multiply_rows
 from admm_softmax.kernels.compiled.integers import as_index, smaller
 from admm_softmax.kernels.compiled.jit import (
     calling_at,
+    compiled,
     keep_small,
     separate,
     with_globals,
@@ -79,9 +80,7 @@ def dense_pass(
     )  # fmt: skip
     copy = with_globals(
         _fold_dense,
-        f"{stored.name}.{state_dtype}"
-        + (".panels" if by_panels else "")
-        + (".single" if single else ""),
+        f"{stored.name}.{state_dtype}" + ".panels" * by_panels + ".single" * single,
         product=forward.product,
         product_of_rest=(p.by_panels if by_panels else p.by_tiles).product,
         take_scores=forward.take_single if single else forward.take,
@@ -226,6 +225,14 @@ def _run_tile(
             store(new, first, count, new_rows[g])
 
 
+@compiled
+def clear_columns(S: Any, first: int) -> None:
+    """Zeros in the columns from `first` on, which are of no row: other rows have left something."""
+    for t in range(first, S.shape[1]):
+        for k in range(S.shape[0]):
+            S[k, t] = 0.0
+
+
 def _fold_dense(
     twin: int, x: int, row_bytes: int, column_bytes: int, d: int, whole: int, start: int,
     stop: int, room: Any, Wt: Any, bias: Any, intercept: bool, settings: Any, codes: Any,
@@ -259,8 +266,7 @@ def _fold_dense(
             product_of_rest(rest_x, rest_bytes, count, whole, d - whole, Wt, False, chunk)
         for t in range(0, count, T):
             take_scores(chunk, t, bias, S)
-            if count - t < T:  # of no row: what the product of other rows has left
-                S[:, count - t :] = 0.0
+            clear_columns(S, count - t)
             run_tile(twin, settings, S, first + t, t, smaller(T, count - t), codes, soft, weights,
                      which, state, work, lane, R, new_rows, sums)  # fmt: skip
             if n_results and (t + T >= count or not sums_blocks):

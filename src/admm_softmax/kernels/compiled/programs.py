@@ -110,7 +110,7 @@ class Program:
         """The state as compiled passes take it: of the type of the new rows."""
         return self.state.astype(self.state_dtype(dtype), copy=False)
 
-    def room(self, block: int = 0) -> tuple[Any, ...]:
+    def room(self, block: int) -> tuple[Any, ...]:
         """What a tile of scores needs, in a block of so many rows; see `layout.room_of`."""
         n_scores = len(self.which) * self.n_columns
         if self.is_single:
@@ -128,7 +128,7 @@ def run(kernel: RowKernel, scores: Array, *inputs: Any) -> Outcome:
     b = len(scores)
     R, new_rows, sums = np.empty((b, program.n_results)), program.new_rows(b), program.sums()
     passes.scores_pass(program.state_dtype())(
-        program.twin, program.room(), program.settings, plain(scores, np.float64),
+        program.twin, program.room(program.tile_rows), program.settings, plain(scores, np.float64),
         program.codes, program.soft, program.weights, program.which, program.states(), R,
         new_rows, sums,
     )  # fmt: skip
