@@ -1,10 +1,14 @@
 """Measured constants follow the kind of CPU."""
 
+import os
+import platform
 from types import SimpleNamespace
 
 import pytest
+from llvmlite import binding
 
 from admm_softmax import _cpu
+from admm_softmax.kernels.compiled.target import VECTOR_BYTES
 from admm_softmax.report.provenance import describe_machine
 
 
@@ -15,11 +19,17 @@ def numpy_says(monkeypatch):
     def say(features):
         told = SimpleNamespace(__cpu_features__=features)
         monkeypatch.setattr(_cpu, "import_module", lambda name: told)
-        _cpu.vector_instructions.cache_clear()
+        forget()
 
+    def forget():
+        _cpu.vector_instructions.cache_clear()
+        _cpu._is_wide.cache_clear()
+
+    for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"):
+        monkeypatch.delenv(name, raising=False)
     yield say
     monkeypatch.undo()
-    _cpu.vector_instructions.cache_clear()
+    forget()
 
 
 @pytest.mark.parametrize(
@@ -36,6 +46,30 @@ def test_constants_follow_the_width_of_vectors(numpy_says, features, name):
     assert _cpu.vector_instructions() == name
     assert _cpu.measured(wide=1, narrow=2) == (1 if name == "AVX-512" else 2)
     assert (f"({name})" in describe_machine()) == (name is not None)
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names CPUs of x86")
+@pytest.mark.parametrize(
+    ("name", "features", "is_wide"),
+    [
+        ("haswell", "", False),
+        ("skylake-avx512", "", True),
+        ("znver3", "+avx512f", True),
+        ("nehalem", "", False),
+    ],
+)
+def test_constants_follow_what_numba_is_told(monkeypatch, name, features, is_wide):
+    monkeypatch.setenv("NUMBA_CPU_NAME", name)
+    monkeypatch.setenv("NUMBA_CPU_FEATURES", features)
+    assert _cpu.measured(wide=True, narrow=False) == is_wide
+
+
+def test_constants_and_tiles_are_of_one_cpu(monkeypatch):
+    # In a profile of `make test-machines` Numba is told already; else by a name alone, to which
+    # it adds this CPU's features.
+    if "NUMBA_CPU_NAME" not in os.environ:
+        monkeypatch.setenv("NUMBA_CPU_NAME", binding.get_host_cpu_name())
+    assert _cpu.measured(wide=True, narrow=False) == (VECTOR_BYTES == 64)
 
 
 def test_numpy_tells_what_the_cpu_has():

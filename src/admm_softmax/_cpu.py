@@ -1,7 +1,8 @@
-"""What choices that were measured may depend on: the kind of this CPU."""
+"""What choices that were measured may depend on: the kind of the CPU that code is made for."""
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from importlib import import_module
 from typing import TypeVar
@@ -10,6 +11,14 @@ T = TypeVar("T")
 
 #: Sets of vector instructions, the widest first: what they are called, and what NumPy calls them.
 _VECTORS = {"AVX-512": "AVX512F", "AVX2": "AVX2", "NEON": "ASIMD"}
+
+_PROBE = """
+target triple = "{triple}"
+define <16 x float> @probe(<16 x float> %x, <16 x float> %y) "prefer-vector-width"="512" {{
+  %z = fmul <16 x float> %x, %y
+  ret <16 x float> %z
+}}
+"""
 
 
 @cache
@@ -26,11 +35,43 @@ def vector_instructions() -> str | None:
     return next((name for name, key in _VECTORS.items() if features.get(key)), None)
 
 
+@cache
+def vector_bytes(triple: str, cpu: str, features: str) -> int:
+    """Bytes in the vector registers of a CPU, as LLVM sees it.
+
+    Read off the code that LLVM writes for this CPU, since it alone knows what each name of a
+    CPU implies. The CPU that runs this has no say: compiled code may come from a cache that
+    machines share.
+    """
+    binding = import_module("llvmlite.binding")
+    machine = binding.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features)
+    with binding.parse_assembly(_PROBE.format(triple=triple)) as module:
+        code = machine.emit_assembly(module)
+    return 64 if "zmm" in code else 32 if "ymm" in code else 16
+
+
+@cache
+def _is_wide(cpu: str | None, features: str | None) -> bool:
+    """Whether code is made for AVX-512, where Numba is told a name of a CPU, or features of one."""
+    if cpu is None and features is None:
+        return vector_instructions() == "AVX-512"
+    binding = import_module("llvmlite.binding")
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    if cpu is None:
+        cpu = binding.get_host_cpu_name()
+    if features is None:  # Numba then takes this CPU's, whatever the name
+        features = binding.get_host_cpu_features().flatten()
+    return vector_bytes(binding.get_process_triple(), cpu, features) == 64
+
+
 def measured(*, wide: T, narrow: T) -> T:
     """One of two measurements of the same thing: with AVX-512, or without.
 
     `wide` was measured on a Xeon with AVX-512 at 2.8 GHz, `narrow` on an EPYC (Zen 3) with
     AVX2, both with two cores, unless it says otherwise where it is used. CPUs of other kinds are
-    taken for the latter.
+    taken for the latter. What Numba is told to compile for (NUMBA_CPU_NAME, NUMBA_CPU_FEATURES)
+    counts more than this CPU.
     """
-    return wide if vector_instructions() == "AVX-512" else narrow
+    told = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
+    return wide if _is_wide(*told) else narrow

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from llvmlite import binding
 
+from admm_softmax._cpu import vector_bytes
 from admm_softmax.kernels.compiled import code_store
 
 
@@ -46,29 +47,6 @@ TILE_SHAPES = {
     16: Tiles(rows=2, classes=5, pair=2, vectors=4, columns=5, of_many=3, sums=12),
     32: Tiles(rows=4, classes=5, pair=1, vectors=4, columns=5, of_many=5, sums=20),
 }
-
-_PROBE = """
-target triple = "{triple}"
-define <16 x float> @probe(<16 x float> %x, <16 x float> %y) "prefer-vector-width"="512" {{
-  %z = fmul <16 x float> %x, %y
-  ret <16 x float> %z
-}}
-"""
-
-
-@cache
-def vector_bytes(triple: str, cpu: str, features: str) -> int:
-    """Bytes in the vector registers of a CPU, as LLVM sees it.
-
-    Read off the code that LLVM writes for this CPU, since it alone knows what each name of a
-    CPU implies. The CPU that runs this has no say: compiled code may come from a cache that
-    machines share.
-    """
-    machine = binding.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features)
-    with binding.parse_assembly(_PROBE.format(triple=triple)) as module:
-        code = machine.emit_assembly(module)
-    return 64 if "zmm" in code else 32 if "ymm" in code else 16
-
 
 _HALVES = """
 target triple = "{triple}"
