@@ -28,6 +28,25 @@ def run_peer(peer: Callable[[], T], gradient: Callable[[T], Any], tol: float) ->
     return found
 
 
+def fitted(peer: Any, *data: Any) -> Any:
+    """A peer after its fit, its warnings ignored: for tests of names and shapes alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return peer.fit(*data)
+
+
+def two_class_regression(X: Any, y: Any, C: float, *, tol: float = 1e-7) -> Any:
+    """scikit-learn's LogisticRegression for labels 0 and 1, at its minimum."""
+    peer = LogisticRegression(C=C, solver="newton-cg", tol=1e-10, max_iter=1000)
+
+    def gradient(clf: Any) -> Any:
+        error = clf.predict_proba(X)[:, 1] - y
+        of_coef = X.T @ error + clf.coef_[0] / C
+        return np.append(of_coef, error.sum()) / len(y)
+
+    return run_peer(lambda: peer.fit(X, y), gradient, tol)
+
+
 def logistic_regression(problem: Problem, X: Any, y: Any, *, tol: float = 1e-7) -> Any:
     """W of scikit-learn's LogisticRegression for a ridge and three classes or more.
 

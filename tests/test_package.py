@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
@@ -76,11 +75,13 @@ def test_the_demo_prints_a_table_and_writes_a_page(tmp_path, capsys):
 @pytest.mark.parametrize("slow", [1, 4])
 def test_a_peer_gets_the_threads_that_suit_it(slow, monkeypatch):
     monkeypatch.setattr(digits, "cpu_count", lambda: 4)
-    tried = []
+    tried, clock = [], [0.0]
 
     def fit(threads):
         tried.append(threads)
-        time.sleep(0.05 * (threads == slow))
+        clock[0] += 0.01 + 0.05 * (threads == slow)
+
+    monkeypatch.setattr(digits.time, "perf_counter", lambda: clock[0])
 
     assert digits.best_threads(fit) == 5 - slow
     assert tried == [1, 4] * 3

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from admm_softmax.design import Design, Rows, as_design
+from admm_softmax.design import Design, HalfDesign, Rows, as_design
 from admm_softmax.kernels import rows
 from admm_softmax.kernels.row_kernel import RowKernel
 from admm_softmax.kernels.targets import kernel_of
@@ -34,10 +34,14 @@ def warm_up() -> float:
     for dtype in (np.float16, np.float32, np.float64):
         _fold_all(as_design(X.astype(dtype)))
         _fold_all(as_design(wide.astype(dtype)))
+    for rows_of_bits in (X.astype(np.float32), wide.astype(np.float32)):
+        bits = (rows_of_bits.view(np.uint32) >> 16).astype(np.uint16)
+        _fold_all(HalfDesign(bits, half="bfloat16"))
     for dtype in (np.float32, np.float64):
         _fold_all(as_design(sp.csr_array(X.astype(dtype))))
         _solve_triangle(dtype)
     _convert()
+    _load_coordinate_loops()
     return time.perf_counter() - begin
 
 
@@ -78,3 +82,9 @@ def _convert() -> None:
 
     passes.widen_halves(np.zeros(2, np.uint16), np.zeros(2, np.float32))
     passes.tanh_in_place(np.zeros(2, np.float32))
+
+
+def _load_coordinate_loops() -> None:
+    from admm_softmax.kernels.compiled import coordinates  # noqa: PLC0415  (loads LLVM)
+
+    coordinates.load_all()

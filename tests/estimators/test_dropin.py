@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
 
 from admm_softmax import ADMM, SoftmaxRegression, SoftmaxRegressionCV
+from tests.peers import fitted
 from tests.problems import make
 
 IRIS = load_iris(return_X_y=True)
@@ -199,7 +200,7 @@ def test_one_step_per_fit_leads_to_a_model(solver):
 
 def test_n_iter_has_scikit_learns_shapes():
     X, y = make(90, 4, 3)
-    peer = LogisticRegression().fit(X, y)
+    peer = fitted(LogisticRegression(), X, y)
     ours = SoftmaxRegression().fit(X, y)
     assert ours.n_iter_.shape == peer.n_iter_.shape == (1,)
     assert ours.n_iter_.dtype.kind == "i"

@@ -1,7 +1,5 @@
 """More that a user of LogisticRegression and LogisticRegressionCV expects: shapes, routing, jobs."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -12,6 +10,7 @@ from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.utils.fixes import parse_version
 
 from admm_softmax import SoftmaxRegression, SoftmaxRegressionCV
+from tests.peers import fitted
 from tests.problems import make
 
 IS_1_9 = parse_version(sklearn.__version__) >= parse_version("1.9")
@@ -44,9 +43,7 @@ def test_attributes_beside_l1_ratios_have_scikit_learns_shapes(classes):
     assert ours.n_iter_.shape == ours.scores_.shape == (4, 2, 3)
     if IS_1_9:
         peer = LogisticRegressionCV(**settings, solver="saga", use_legacy_attributes=False)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            peer.fit(X, y)
+        peer = fitted(peer, X, y)
         for name in ("Cs_", "l1_ratios_", "scores_", "coefs_paths_", "n_iter_", "coef_"):
             assert getattr(ours, name).shape == getattr(peer, name).shape, name
         assert np.shape(ours.C_) == np.shape(peer.C_) == ()

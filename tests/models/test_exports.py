@@ -17,6 +17,7 @@ from sklearn.utils.fixes import parse_version
 import admm_softmax
 from admm_softmax import ADMM, SoftmaxRegression, SoftmaxRegressionCV, load, save
 from admm_softmax.estimators.model_folder import read_metadata
+from tests.peers import fitted
 
 skops = pytest.importorskip("skops.io", reason="model folders need skops")
 
@@ -158,7 +159,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match="it has no array 'intercept'"):
             load(tmp_path / "m.npz")
         with pytest.raises(TypeError, match=r"must be a SoftmaxRegression .*, got Log"):
-            save(LogisticRegression(max_iter=2000).fit(IRIS, KIND), tmp_path)
+            save(fitted(LogisticRegression(), IRIS, KIND), tmp_path)
 
     def test_missing_packages(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "skl2onnx", None)

@@ -19,6 +19,7 @@ from admm_softmax.estimators.base import SoftmaxClassifier, warn_about_many
 from admm_softmax.estimators.coefficients import to_coef
 from admm_softmax.estimators.regression import SoftmaxRegression
 from admm_softmax.estimators.validation_distance import distance
+from admm_softmax.kernels.compile_clock import announcing
 from admm_softmax.path.alphas import as_alphas, middle
 from admm_softmax.path.fitter import Fitter
 from admm_softmax.path.largest_alpha import null_model
@@ -145,6 +146,7 @@ def _path(
             template.checkpoint_every,
             lambda: _identity(fitter, problem, penalties, validation),
         ) as fitter.checkpoints,
+        announcing(bool(template.verbose)),
         Bar(bool(template.verbose), "path", len(penalties)) as visitor.bar,
     ):
         path = follow(fitter, [problem], penalties, visitor)

@@ -20,6 +20,7 @@ from admm_softmax._checks import check_count, check_real
 from admm_softmax._interrupts import Hold, held_interrupt
 from admm_softmax._reprs import as_html
 from admm_softmax._reprs import as_text as facts_as_text
+from admm_softmax.kernels.compile_clock import announcing
 from admm_softmax.kernels.thresholds import MOST_JOBS
 from admm_softmax.plots.grid import draw_grid
 from admm_softmax.problem import Problem
@@ -214,6 +215,7 @@ def sweep_rho_alpha(
     with (
         held_interrupt() as hold,
         Store(directory, work.identity) as store,
+        announcing(verbose),
         Bar(verbose, "grid", len(wanted)) as bar,
     ):
         done = work.cells(wanted, store, bar, hold)

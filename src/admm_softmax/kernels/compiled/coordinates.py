@@ -8,9 +8,19 @@ from admm_softmax.kernels import coordinates
 from admm_softmax.kernels.compiled.entries import entry
 from admm_softmax.kernels.thresholds import compiling_is_off
 
+#: The loops by their names.
+LOOPS = ("spread_pairs", "bound_rows", "descend_entries", "descend_groups")
+
 _PLACE = "admm_softmax.kernels.compiled.coordinate_loops:loop_of"
 
 
 def loop(name: str) -> Any:
     """A loop of `kernels.coordinates` by its name; arrays must be C-ordered doubles."""
     return getattr(coordinates, name) if compiling_is_off() else entry(_PLACE, name)
+
+
+def load_all() -> None:
+    """Compile all loops, or load them."""
+    if not compiling_is_off():
+        for name in LOOPS:
+            entry(_PLACE, name).load()

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from admm_softmax.kernels.compile_clock import compile_time
 from admm_softmax.kernels.compiled import loading
 
 #: Kinds of argument that are numbers, with their form in a block. Arrays are of kinds such as
@@ -48,10 +49,12 @@ class Entry:
         """Make it ready to be called."""
         found = loading.find(self.name)
         if found is None:
-            from admm_softmax.kernels.compiled import jit  # noqa: PLC0415  (loads Numba)
+            with compile_time.counting(compiles=False):
+                from admm_softmax.kernels.compiled import jit  # noqa: PLC0415  (loads Numba)
 
-            module, _, maker = self.place.partition(":")
-            found = jit.load_entry(self.name, getattr(import_module(module), maker)(*self.kind))
+                module, _, maker = self.place.partition(":")
+                made = getattr(import_module(module), maker)(*self.kind)
+            found = jit.load_entry(self.name, made)
         self._tuples = [i for i, one in enumerate(found.kinds) if isinstance(one, list)]
         self._kinds = self._flat(found.kinds)
         self._numbers = [i for i, one in enumerate(self._kinds) if one in NUMBERS]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -20,7 +18,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
 from admm_softmax._interrupts import check_interrupt
-from admm_softmax.kernels import compile_clock
+from admm_softmax.kernels.compile_clock import compile_time
 from admm_softmax.kernels.compiled import code_store, loading
 from admm_softmax.kernels.compiled.background import Background
 from admm_softmax.kernels.compiled.code_store import Record
@@ -45,51 +43,6 @@ _NUMBA_OPTIONS = {
 }
 #: Functions of other packages are not kept: nothing would tell when they change.
 _OURS = __name__.removesuffix("compiled.jit")
-
-
-class _CompileTime:
-    """Adds up what is spent compiling; loading what was kept does not count.
-
-    The first compilation is announced where `compile_clock.announces()`: it takes seconds, in
-    which nothing else is shown.
-    """
-
-    is_announced = False
-    seconds = 0.0
-    #: One compilation may begin within another, always by the thread that holds Numba's lock.
-    depth = 0
-
-    @contextmanager
-    def counting(self) -> Iterator[None]:
-        """Count the time that this takes."""
-        if not self.is_announced and compile_clock.announces():
-            self.is_announced = True
-            print(announcement(code_store.writable_folder()), file=sys.stderr, flush=True)
-        begin = time.perf_counter()
-        self.depth += 1
-        try:
-            yield
-        finally:
-            self.depth -= 1
-            if not self.depth:
-                self.seconds += time.perf_counter() - begin
-
-    @property
-    def running(self) -> bool:
-        """Whether it compiles now."""
-        return self.depth > 0
-
-
-def announcement(folder: Any) -> str:
-    """What is said when compiling begins, with where the code will be kept."""
-    if folder is None:
-        kept = "not kept, as no folder can be written to: set NUMBA_CACHE_DIR to one"
-    else:
-        kept = f"kept in {folder}"
-    return f"admm-softmax: compiling for this machine, a few seconds; {kept}"
-
-
-compile_time = _CompileTime()
 
 
 def compiled(function: Any, fastmath: set[str] = FAST) -> Any:

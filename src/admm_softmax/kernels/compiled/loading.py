@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import binding
 
+from admm_softmax.kernels.compile_clock import compile_time
 from admm_softmax.kernels.compiled import code_store
 from admm_softmax.kernels.compiled.code_store import Record
 from admm_softmax.kernels.compiled.target import TRIPLE
@@ -80,18 +81,23 @@ class Twin:
         self._address: int | None = None
         found = find(f"{self._module}.{self._function}")
         if found is None:
-            from admm_softmax.kernels.compiled import jit  # noqa: PLC0415  (loads Numba)
-
-            jit.begin(getattr(import_module(self._module), self._function))
+            jit, function = self._with_compiler()
+            jit.begin(function)
         else:
             self._address = found.address
 
     def __index__(self) -> int:
         if self._address is None:
+            jit, function = self._with_compiler()
+            self._address = jit.load(function)
+        return self._address
+
+    def _with_compiler(self) -> tuple[Any, Any]:
+        """`jit`, and the function to be compiled."""
+        with compile_time.counting(compiles=False):
             from admm_softmax.kernels.compiled import jit  # noqa: PLC0415  (loads Numba)
 
-            self._address = jit.load(getattr(import_module(self._module), self._function))
-        return self._address
+            return jit, getattr(import_module(self._module), self._function)
 
 
 @cache

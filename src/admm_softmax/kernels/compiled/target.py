@@ -8,6 +8,7 @@ from typing import NamedTuple
 from llvmlite import binding
 
 from admm_softmax._cpu import vector_bytes
+from admm_softmax.kernels.compile_clock import compile_time
 from admm_softmax.kernels.compiled import code_store
 
 
@@ -78,9 +79,10 @@ def _numba_target() -> tuple[str, str, str]:
     if kept is not None:
         triple, cpu, features = kept[0]["target"]
         return triple, cpu, features
-    from numba.core.registry import cpu_target  # noqa: PLC0415  (loads Numba)
+    with compile_time.counting(compiles=False):
+        from numba.core.registry import cpu_target  # noqa: PLC0415  (loads Numba)
 
-    triple, cpu, features = map(str, cpu_target.target_context.codegen().magic_tuple())
+        triple, cpu, features = map(str, cpu_target.target_context.codegen().magic_tuple())
     code_store.write("target", {"target": [triple, cpu, features]})
     return triple, cpu, features
 

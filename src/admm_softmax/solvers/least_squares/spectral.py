@@ -114,4 +114,5 @@ def _multiply(A: Array, B: Array) -> Array:
     """A B, in our threads: BLAS's own keep spinning afterwards and slow down what follows."""
     cuts = np.linspace(0, len(A), PARTS + 1).astype(int)
     parts = [slice(int(i), int(j)) for i, j in pairwise(cuts)]
-    return np.concatenate(ordered_map(lambda rows: A[rows] @ B, parts))
+    operations = float(A.size) * B.shape[1]
+    return np.concatenate(ordered_map(lambda rows: A[rows] @ B, parts, operations=operations))
