@@ -50,6 +50,7 @@ from admm_softmax.estimators.sklearn_callbacks import (
 from admm_softmax.estimators.sklearn_parameters import check_settings
 from admm_softmax.estimators.splits import fold_pairs
 from admm_softmax.estimators.validation_distance import distance
+from admm_softmax.kernels.compile_clock import announcing
 from admm_softmax.path.alphas import Penalties, as_alphas, as_Cs, middle
 from admm_softmax.path.fitter import Fitter
 from admm_softmax.path.folds import split
@@ -226,18 +227,21 @@ class SoftmaxRegressionCV(CallbackSupportMixin, SoftmaxClassifier):
             if own != ratios[0][1]:
                 under = problem.with_penalty(self._problem(X, targets, 1.0, own).penalty)
             plans.append(self._plan(under, given, own, len(training), f"ratio-{len(plans)}-"))
-        with open_checkpoints(
-            self.checkpoint,
-            self.checkpoint_every,
-            lambda: paths_identity(
-                plans,
-                scales=as_text(scales),
-                class_weight=as_text(self.class_weight),
-                **scores_identity(
-                    self.scoring, pairs, validation, routed.sample_weight, routed.score
+        with (
+            announcing(bool(self.verbose)),
+            open_checkpoints(
+                self.checkpoint,
+                self.checkpoint_every,
+                lambda: paths_identity(
+                    plans,
+                    scales=as_text(scales),
+                    class_weight=as_text(self.class_weight),
+                    **scores_identity(
+                        self.scoring, pairs, validation, routed.sample_weight, routed.score
+                    ),
                 ),
-            ),
-        ) as checkpoints:
+            ) as checkpoints,
+        ):
             for plan in plans:
                 plan.fitter.checkpoints = checkpoints
             paths = fit_paths(

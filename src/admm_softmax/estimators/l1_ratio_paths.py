@@ -11,7 +11,6 @@ import numpy as np
 from admm_softmax._arrays import Array
 from admm_softmax.estimators.scoring import FoldScores, means
 from admm_softmax.estimators.selection import RatioPath
-from admm_softmax.kernels.compile_clock import announcing
 from admm_softmax.path.warm_starts import follow, has_turned
 from admm_softmax.penalty.rough import check_share
 from admm_softmax.problem import Problem
@@ -71,7 +70,7 @@ def _fitted(
 ) -> RatioPath:
     fitter, alphas = plan.fitter, plan.penalties.fitted
     scores: list[Array] = []
-    with announcing(verbose), Bar(verbose, "path", len(alphas) * len(folds)) as bar:
+    with Bar(verbose, "path", len(alphas) * len(folds)) as bar:
 
         def visit(alpha: float, results: list[Result]) -> bool:
             solutions = [result.W for result in results]

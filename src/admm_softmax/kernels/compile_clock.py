@@ -40,7 +40,10 @@ class CompileTime:
 
     @contextmanager
     def counting(self, *, compiles: bool = True) -> Iterator[None]:
-        """Count the time that this takes. If it only `compiles`, Ctrl-C acts at once meanwhile."""
+        """Count the time that this takes. Ctrl-C acts at once meanwhile, if it `compiles`.
+
+        A module that is half imported would stay so.
+        """
         if not self.is_announced and announces():
             self.is_announced = True
             from admm_softmax.kernels.compiled import code_store  # noqa: PLC0415  (loads LLVM)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from inspect import isfunction
 from typing import Any
 
 from admm_softmax.kernels import coordinates
 from admm_softmax.kernels.compiled.entries import entry
 from admm_softmax.kernels.thresholds import compiling_is_off
-
-#: The loops by their names.
-LOOPS = ("spread_pairs", "bound_rows", "descend_entries", "descend_groups")
 
 _PLACE = "admm_softmax.kernels.compiled.coordinate_loops:loop_of"
 
@@ -22,5 +20,5 @@ def loop(name: str) -> Any:
 def load_all() -> None:
     """Compile all loops, or load them."""
     if not compiling_is_off():
-        for name in LOOPS:
-            entry(_PLACE, name).load()
+        for function in filter(isfunction, vars(coordinates).values()):
+            entry(_PLACE, function.__name__).load()
