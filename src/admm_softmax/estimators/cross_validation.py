@@ -183,7 +183,7 @@ class SoftmaxRegressionCV(CallbackSupportMixin, SoftmaxClassifier):
         check_settings(self)
         if self.patience is not None:
             check_count("patience", self.patience, "at least 1 or None")
-        with held_interrupt() as hold, use_threads(self.n_threads):
+        with held_interrupt() as hold, use_threads(self.n_threads), announcing(self.verbose):
             rows = HeldOut(X, y, sample_weight)
             routed = route_fit(self, rows, groups, params)
             self._fit(rows, HeldOut(X_val, y_val, sample_weight_val), routed)
@@ -227,21 +227,18 @@ class SoftmaxRegressionCV(CallbackSupportMixin, SoftmaxClassifier):
             if own != ratios[0][1]:
                 under = problem.with_penalty(self._problem(X, targets, 1.0, own).penalty)
             plans.append(self._plan(under, given, own, len(training), f"ratio-{len(plans)}-"))
-        with (
-            announcing(bool(self.verbose)),
-            open_checkpoints(
-                self.checkpoint,
-                self.checkpoint_every,
-                lambda: paths_identity(
-                    plans,
-                    scales=as_text(scales),
-                    class_weight=as_text(self.class_weight),
-                    **scores_identity(
-                        self.scoring, pairs, validation, routed.sample_weight, routed.score
-                    ),
+        with open_checkpoints(
+            self.checkpoint,
+            self.checkpoint_every,
+            lambda: paths_identity(
+                plans,
+                scales=as_text(scales),
+                class_weight=as_text(self.class_weight),
+                **scores_identity(
+                    self.scoring, pairs, validation, routed.sample_weight, routed.score
                 ),
-            ) as checkpoints,
-        ):
+            ),
+        ) as checkpoints:
             for plan in plans:
                 plan.fitter.checkpoints = checkpoints
             paths = fit_paths(

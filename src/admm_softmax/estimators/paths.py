@@ -146,7 +146,7 @@ def _path(
             template.checkpoint_every,
             lambda: _identity(fitter, problem, penalties, validation),
         ) as fitter.checkpoints,
-        announcing(bool(template.verbose)),
+        announcing(template.verbose),
         Bar(bool(template.verbose), "path", len(penalties)) as visitor.bar,
     ):
         path = follow(fitter, [problem], penalties, visitor)

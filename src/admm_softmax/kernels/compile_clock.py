@@ -99,14 +99,14 @@ _verbose = 0
 
 
 @contextmanager
-def announcing(verbose: bool) -> Iterator[None]:
+def announcing(verbose: bool | int) -> Iterator[None]:
     """While this lasts, compiling is announced if `verbose`, whatever the error stream is."""
     global _verbose  # noqa: PLW0603  (compiling is the process's, not a thread's)
-    _verbose += verbose
+    _verbose += bool(verbose)
     try:
         yield
     finally:
-        _verbose -= verbose
+        _verbose -= bool(verbose)
 
 
 def announces() -> bool:
