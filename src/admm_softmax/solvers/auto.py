@@ -28,9 +28,9 @@ from admm_softmax.solvers.costs import (
     NEWTON_OPERATIONS,
     PASSES_PER_DIGIT,
     SAMPLED_ROWS,
-    THIN,
     TIGHT,
     WIDE,
+    pass_cost,
 )
 from admm_softmax.solvers.lbfgs import LBFGS
 from admm_softmax.solvers.least_squares import Auto, Woodbury
@@ -168,7 +168,7 @@ def choose_preconditioner(
     preconditioning saves about 40 passes per digit of `tol` beyond the second, in each of the
     `fits` that share the matrix.
     """
-    (d, K), n = problem.shape, problem.design.n_rows
+    (d, _), n = problem.shape, problem.design.n_rows
     entries = problem.design.entries
     small = min(n, d) if d <= LARGEST_FACTOR or Woodbury.applies(problem) else d
     if small > LARGEST_FACTOR:
@@ -177,7 +177,7 @@ def choose_preconditioner(
         return "gram", None, f"dense, and {small} rows are too many to factor: a sketch"
     rows = min(n, max(SAMPLED_ROWS, d) * (1 if tol > TIGHT else 2))
     gram = (rows / n) * entries * small + small**3 / 3
-    a_pass = 4.0 * K * max(1, entries) * THIN
+    a_pass = pass_cost(problem)
     digits = -float(np.log10(max(float(tol), 1e-12)))
     saved = PASSES_PER_DIGIT * max(digits - 2.0, 0.25) * fits
     if gram <= saved * a_pass:

@@ -7,6 +7,7 @@ by the passes that it saves. The CPUs are those of `measured`.
 from __future__ import annotations
 
 from admm_softmax._cpu import measured
+from admm_softmax.problem import Problem
 
 #: The largest matrix to factorise: two of them, in double precision, take 3.6 GB.
 LARGEST_FACTOR = 15_000
@@ -30,6 +31,11 @@ TYPICAL_ITERATIONS = 100
 #: calls alone. On one thread of an EPYC (Zen 3) a step of 4e6 took 0.77 ms, one of 2e6 0.34 ms,
 #: and a pass over a few hundred rows 0.25 to 0.45 ms.
 NEWTON_OPERATIONS = 4e6
+
+
+def pass_cost(problem: Problem) -> float:
+    """What a pass over X costs, in operations of a Gram matrix: 4 K for each entry, when thin."""
+    return 4.0 * problem.n_classes * max(1, problem.design.entries) * THIN
 
 
 def eigenproblem_cost(d: int) -> float:

@@ -21,6 +21,7 @@ from admm_softmax.solvers.base import (
     require_smooth,
     start_at,
 )
+from admm_softmax.solvers.class_factors import with_class_factors
 from admm_softmax.solvers.least_squares import Strategy
 from admm_softmax.solvers.line_search import P, Plateau, Rule, search
 from admm_softmax.solvers.preconditioner import (
@@ -33,10 +34,10 @@ from admm_softmax.solvers.preconditioner import (
     Preconditioner,
     applied_into,
     check_preconditioner,
-    curvature_of,
     gram_strategy,
     make_preconditioner,
     resume_preconditioner,
+    state_of,
 )
 from admm_softmax.solvers.state import State
 
@@ -48,7 +49,8 @@ class LBFGS(Chainable):
     memory : pairs (s, y) = (W⁺ − W, ∇F⁺ − ∇F) kept.
     preconditioner : the inverse Hessian that the pairs correct. "none" is a multiple of
         the identity, as usual; "jacobi" and "gram" are the inverse of κ XᵀΩX + α LᵀL,
-        or of its diagonal, times such a multiple.
+        or of its diagonal, times such a multiple. Where rows are many times more than columns,
+        "gram" later has such a matrix for each class, of the rows that are uncertain about it.
     subsample : number of rows, drawn at random, in the Gram matrix; None takes all.
     line_search : "wolfe" (strong) or "armijo".
     seed : of the subsample.
@@ -101,13 +103,7 @@ class LBFGS(Chainable):
         if state is None:
             begun = {**memory.state(newest), "follow": None, "base": None}
             yield measured_at(newest, state=begun, step=0.0)
-        base = make_preconditioner(
-            self.preconditioner,
-            problem,
-            subsample=self.subsample,
-            seed=self.seed,
-            refresh=PAIRED_REFRESH,
-        )
+        base = self._base(problem)
         first = self._first_step(problem, newest)
         follow = Followed(first * newest.curvature)
         start: Point | None = newest
@@ -122,6 +118,8 @@ class LBFGS(Chainable):
         def step(point: Point, pairs: deque[Pair]) -> Step[Point]:
             if point is not start:
                 base.refresh(follow(point.curvature))
+                if hasattr(base, "follow"):
+                    base.follow(point.W, follow.steps)
             direction = _direction(point, pairs, base, vectors)
             length = first if point is start else 1.0
             found = search(
@@ -138,8 +136,21 @@ class LBFGS(Chainable):
 
         for iterate in descend(newest, step, memory):
             followed = (follow.curvature, follow.steps)
-            more = {"follow": followed, "base": curvature_of(base)}
+            more = {"follow": followed, "base": state_of(base)}
             yield replace(iterate, state={**(iterate.state or {}), **more})
+
+    def _base(self, problem: Problem) -> Preconditioner:
+        """What the pairs correct: with "gram" one factor for all classes, later one for each."""
+        base = make_preconditioner(
+            self.preconditioner,
+            problem,
+            subsample=self.subsample,
+            seed=self.seed,
+            refresh=PAIRED_REFRESH,
+        )
+        if self.preconditioner != "gram":
+            return base
+        return with_class_factors(problem, base, self.subsample, self.seed)
 
     def _first_step(self, problem: Problem, point: Point) -> float:
         """How long the first step should be, and how much of κ to precondition for."""

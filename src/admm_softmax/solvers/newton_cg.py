@@ -24,9 +24,9 @@ from admm_softmax.solvers.preconditioner import (
     Name,
     Preconditioner,
     check_preconditioner,
-    curvature_of,
     make_preconditioner,
     resume_preconditioner,
+    state_of,
 )
 from admm_softmax.solvers.state import State
 
@@ -110,7 +110,7 @@ class NewtonCG(Chainable):
                     "W": point.W,
                     "plateau": plateau.state,
                     "norm": first_norm,
-                    "base": curvature_of(base),
+                    "base": state_of(base),
                 },
                 step=length,
                 cg_steps=float(len(inner.residuals)),

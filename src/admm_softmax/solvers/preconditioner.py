@@ -59,7 +59,9 @@ class Preconditioner(Protocol):
     is_diagonal : whether it is a diagonal matrix, so cheap that nothing is gained by applying
         it to several matrices at once
 
-    One that can write P⁻¹R to an array has `apply_into` as well; see `applied_into`.
+    One that can write P⁻¹R to an array has `apply_into` as well; see `applied_into`. One that looks
+    at W, and not at its κ alone, has `follow(W, step)`, which L-BFGS calls before each step but the
+    first, and `state` and `resume` for checkpoints.
     """
 
     is_diagonal: bool
@@ -181,12 +183,12 @@ def check_preconditioner(name: Name | Factory, subsample: int | None) -> None:
         check_count("subsample", subsample, "at least 1 or None")
 
 
-def curvature_of(base: Preconditioner) -> float | None:
-    """The κ that a preconditioner is made for: what a checkpoint keeps of it.
+def state_of(base: Preconditioner) -> Any:
+    """What a checkpoint keeps of a preconditioner: its own `state`, or the κ that it is made for.
 
-    None where it does not say, or has none.
+    None where it has neither.
     """
-    return getattr(base, "curvature", None) or None
+    return getattr(base, "state", None) or getattr(base, "curvature", None) or None
 
 
 def applied_into(base: Preconditioner, R: Array, out: Array) -> Array:
@@ -199,10 +201,11 @@ def applied_into(base: Preconditioner, R: Array, out: Array) -> Array:
     return out
 
 
-def resume_preconditioner(base: Preconditioner, curvature: float | None) -> None:
-    """Make a new preconditioner for the κ that `curvature_of` has given."""
-    if curvature is not None:
-        base.refresh(curvature)
+def resume_preconditioner(base: Preconditioner, state: Any) -> None:
+    """Make of a new preconditioner the one that `state_of` has been asked about."""
+    resume = getattr(base, "resume", None) or base.refresh
+    if state is not None:
+        resume(state)
 
 
 class Plain:

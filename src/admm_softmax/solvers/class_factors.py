@@ -1,0 +1,286 @@
+"""One factor per class for L-BFGS: what `Gram` is for all classes, for the rows of each.
+
+The loss's Hessian has a block for every two classes, H_jk = Σ wᵢ p_ij (δ_jk − p_ik) x̃ᵢᵀx̃ᵢ. `Gram`
+puts κ G, G = X̃ᵀΩX̃, in the place of each H_kk, as if every row were equally uncertain about every
+class. Near a solution most rows are certain, and each class has a few rows of its own that are
+not. With a_ik = wᵢ p_ik (1 − p_ik) for the rows of a sample, and κ_k = Σᵢ a_ik ::
+
+    S_k  =  Σ_{i in I_k} (1 − λ_k) a_ik x̃ᵢᵀx̃ᵢ  +  κ'_k G  +  α LᵀL
+    λ_k  =  c d / (c d + n_k),   n_k = (Σᵢ a_ik)² / Σᵢ a_ik²
+
+n_k is the number of rows that count for class k. Where they are few beside the columns, their
+matrix says less than G about the rows that were not drawn. I_k leaves out the many rows with small
+a_ik, which cost as much as others; κ'_k G stands for these and for λ_k, so that the trace stays.
+
+One vector added to all classes changes no prediction: along such directions F has the curvature
+of the penalty alone, and a step with S_k for each class would have a part along them that is far
+off. So with Q R = R less its mean over the classes ::
+
+    P⁻¹ R  =  Q S⁻¹ Q R  +  (κ G + α LᵀL)⁻¹ (R − Q R)
+
+Passes over X to relative gaps of 1e-3 and 1e-6, on 100 principal components of MNIST's 60,000
+images with α = 1e-4: 30 and 75 with `Gram`, 15 and 51 with S⁻¹, 13 and 20 with P⁻¹. The rest is in
+docs/decisions/0030-class-factors.md.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import lapack
+
+from admm_softmax._arrays import Array
+from admm_softmax._parallel import ordered_map
+from admm_softmax.design.blocks import RowBlockDesign, dense
+from admm_softmax.kernels.softmax import softmax
+from admm_softmax.problem import Problem
+from admm_softmax.solvers.costs import LARGEST_FACTOR, SAMPLED_ROWS, pass_cost
+from admm_softmax.solvers.least_squares import Breakdown
+from admm_softmax.solvers.least_squares.cholesky import normal_matrix
+from admm_softmax.solvers.preconditioner import (
+    SMALLEST_CURVATURE,
+    Gram,
+    Preconditioner,
+    SampledGram,
+    gram_strategy,
+)
+from admm_softmax.solvers.state import State
+
+logger = logging.getLogger("admm_softmax")
+
+#: Factors are made, and made again, at these steps: the first, and each time so many times later.
+#: Before the first, iterates overshoot.
+FIRST_STEP, LATER = 4, 3
+#: They may cost this share of the steps so far, each counted as a pass: so little is lost where a
+#: fit ends before it is won back.
+SHARE = 0.25
+#: Rows to draw, if they may cost so much. Fewer than the first, or than d, tell too little.
+FEWEST_ROWS, MOST_ROWS = 1_000, 2 * SAMPLED_ROWS
+#: Rows that count less for a class than this, compared with the mean, are left out for it. With 0,
+#: 0.1, 0.2 and 0.4 the passes are the same, and the rows all, a half, two fifths and a third.
+LEAST = 0.4
+#: c of λ: with 0.1, 0.3 and 1 images take 21, 24 and 32 passes to 1e-4, embeddings the same.
+SHRINKAGE = 0.3
+#: λ is at least the first, which keeps S definite. Where half of the classes have more than the
+#: second, S is too close to a multiple of G to be worth its price.
+SMALLEST_SHRINKAGE, LARGEST_SHRINKAGE = 0.01, 0.6
+#: Factors may be as large as X divided by this: each step reads them.
+BESIDE_X = 8
+#: What they cost, in operations of a Gram matrix: for a row and a class to predict it, and to pick
+#: an entry of it and scale it; the share of the rows that is picked for a class; calls for a class,
+#: and d³ for it. Fitted to 51 to 785 columns and 2,000 to 10,000 rows on a Xeon with AVX-512.
+PREDICTING, PICKING, PICKED, CALLS, CUBES = 6_000.0, 300.0, 0.3, 3e7, 3.0
+
+
+class Origin(NamedTuple):
+    """What factors were made from: predictions with this W, for so many rows."""
+
+    W: Array
+    n_rows: int
+
+
+class ClassFactors:
+    """`shared` at first, and from some step on a factor per class, if they are worth their price.
+
+    shared : the preconditioner with one factor for all classes
+    subsample, seed : as in `LBFGS`
+    """
+
+    is_diagonal = False
+
+    def __init__(self, problem: Problem, shared: Gram, subsample: int | None, seed: int) -> None:
+        self.problem, self.shared = problem, shared
+        self.subsample, self.seed = subsample, seed
+        #: M_k with S_k⁻¹ = M_kᵀ M_k, one above the other; None as long as `shared` is in use.
+        self.inverses: Any = None
+        self.origin: Origin | None = None
+
+    def refresh(self, curvature: float) -> bool:
+        """As `shared`, as long as there is no factor per class."""
+        return self.inverses is None and self.shared.refresh(curvature)
+
+    def follow(self, W: Array, step: int) -> None:
+        """Make factors at W, the iterate after this many steps, if now is the time for it."""
+        if is_time(step):
+            n_rows = affordable_rows(self.problem, SHARE * step)
+            if n_rows >= max(FEWEST_ROWS, len(W)):
+                self._make(Origin(W, n_rows))
+
+    def apply(self, R: Array) -> Array:
+        """P⁻¹R, for any number of d × K matrices side by side."""
+        if self.inverses is None:
+            return self.shared.apply(R)
+        by_class = R.reshape(len(R), -1, self.problem.n_classes)
+        common = by_class.mean(axis=2)
+        inverses = self.inverses
+        B = np.array(by_class.transpose(2, 0, 1) - common, dtype=inverses.dtype)
+
+        def solve(k: int) -> None:
+            M = inverses[k % len(inverses)]
+            np.matmul(M.T, M @ B[k], out=B[k])  # the second time from the cache
+
+        ordered_map(solve, range(len(B)), operations=4.0 * B.size * len(R))
+        common = self.shared.apply(common) - B.mean(axis=0, dtype=np.float64)
+        solved: Array = np.add(B.transpose(1, 2, 0), common[:, :, None], order="C")
+        return solved.reshape(R.shape)
+
+    @property
+    def state(self) -> State:
+        """What a checkpoint keeps: κ of `shared`, and what the factors were made from."""
+        made = None if self.origin is None else self.origin._asdict()
+        return {"curvature": self.shared.curvature, "origin": made}
+
+    def resume(self, state: State) -> None:
+        """Make again what was in use in this state."""
+        self.shared.refresh(state["curvature"])
+        if state["origin"] is not None:
+            self._make(Origin(**state["origin"]))
+
+    def _make(self, origin: Origin) -> None:
+        problem, K = self.problem, n_factors(self.problem.n_classes)
+        sample, (weights,) = problem.design.sample(
+            origin.n_rows, self.seed, problem.weights, problem.weights
+        )
+        # One look for predictions, and one at the rows that are picked for each class.
+        problem.design.count_read((1.0 + PICKED * K) * sample.n_rows / problem.design.n_rows)
+        A = sample.map_scores(origin.W, _uncertainty)[:, :K]
+        w = sample.gather(weights)
+        A *= (w / w.sum()).astype(A.dtype)[:, None]
+        rows = Uncertain.of(A, len(origin.W))
+        if np.median(rows.shrinkage) > LARGEST_SHRINKAGE:
+            return
+        G, X = self._shared_gram(), whole(sample)
+        penalty = problem.penalty.quadratic.matrix
+        inverses = np.empty((K, *G.shape), G.dtype)
+
+        def make(k: int) -> None:
+            H = normal_matrix(G, rows.shared[k], penalty, G.dtype)
+            H += weighted_gram(X, rows.own[k])
+            inverses[k] = inverse_factor(H)
+
+        try:
+            ordered_map(make, range(K))
+        except Breakdown as reason:
+            logger.info("%s; one factor for all classes stays in use", reason)
+            return
+        self.inverses, self.origin = inverses, origin
+
+    def _shared_gram(self) -> Any:
+        """G, in the precision of the data unless it overflows there."""
+        problem, n_rows = self.problem, self.subsample
+        if n_rows is None or n_rows >= problem.design.n_rows:
+            return problem.gram(problem.design.dtype)
+        return SampledGram.of(problem, n_rows, self.seed).matrix
+
+
+class Uncertain(NamedTuple):
+    """How much each row of a sample counts for each class.
+
+    own : (1 − λ_k) a_ik for the rows of I_k, K × m, zero for others
+    shared : κ'_k
+    shrinkage : λ_k
+    """
+
+    own: Array
+    shared: Array
+    shrinkage: Array
+
+    @classmethod
+    def of(cls, A: Array, d: int) -> Uncertain:
+        """From a_ik, m × K, for d columns of X."""
+        A = np.ascontiguousarray(A.T)
+        total = A.sum(axis=1, dtype=np.float64)
+        squares = np.einsum("ki,ki->k", A, A, dtype=np.float64)
+        counts = total**2 / np.maximum(squares, SMALLEST_CURVATURE**2)
+        shrinkage = np.maximum(SHRINKAGE * d / (SHRINKAGE * d + counts), SMALLEST_SHRINKAGE)
+        A[LEAST / A.shape[1] * total[:, None] > A] = 0.0
+        A *= 1.0 - shrinkage[:, None]
+        rest = np.maximum(total, SMALLEST_CURVATURE) - A.sum(axis=1, dtype=np.float64)
+        return cls(A, rest, shrinkage)
+
+
+def with_class_factors(
+    problem: Problem, shared: Preconditioner, subsample: int | None, seed: int
+) -> Preconditioner:
+    """`ClassFactors`, where there is a d × d matrix, and rows can be copied here for others."""
+    design = problem.design
+    here = not (design.is_remote or design.rows_stay or design.is_sparse)
+    if not (here and gram_strategy(problem, subsample, seed).forms_gram(problem)):
+        return shared
+    assert isinstance(shared, Gram)
+    return ClassFactors(problem, shared, subsample, seed)
+
+
+def is_time(step: int) -> bool:
+    """Whether factors are made after this many steps: 4, 12, 36 and so on."""
+    while step > FIRST_STEP and step % LATER == 0:
+        step //= LATER
+    return step == FIRST_STEP
+
+
+def n_factors(n_classes: int) -> int:
+    """How many factors there are: two classes are uncertain about the same rows."""
+    return 1 if n_classes == 2 else n_classes
+
+
+def affordable_rows(problem: Problem, passes: float) -> int:
+    """From how many rows factors cost at most so many passes; 0 where they need too much memory.
+
+    Each step reads them all: they may take a part of X, and no more than the largest matrix to
+    factorise.
+    """
+    (d, K), n = problem.shape, problem.design.n_rows
+    factors = n_factors(K)
+    if factors * d**2 > min(problem.design.entries / BESIDE_X, LARGEST_FACTOR**2):
+        return 0
+    budget = passes * pass_cost(problem) / factors - CALLS - CUBES * d**3
+    a_row = PREDICTING + PICKED * d * (d + PICKING)
+    return max(0, min(n, MOST_ROWS, int(budget / a_row)))
+
+
+def whole(sample: RowBlockDesign) -> Any:
+    """X̃ of a sample, with its constant column, in the precision of its products."""
+    X = dense(sample.block(slice(0, sample.n_rows)))
+    ones = np.ones((len(X), int(sample.intercept)), sample.dtype)
+    return np.concatenate([X, ones], axis=1, dtype=sample.dtype)
+
+
+def weighted_gram(X: Any, weights: Array) -> Any:
+    """Σ wᵢ x̃ᵢᵀx̃ᵢ of the rows that have weight."""
+    chosen = np.flatnonzero(weights)
+    panel = X[chosen]
+    panel *= np.sqrt(weights[chosen]).astype(X.dtype)[:, None]
+    # NumPy sees that this is symmetric, and unlike SciPy lets other threads run meanwhile.
+    return (panel.T @ panel).T
+
+
+def inverse_factor(H: Any) -> Any:
+    """M with H⁻¹ = MᵀM, for a symmetric H in Fortran order, which is written over.
+
+    H is scaled to a unit diagonal first, as in `CholeskyStep`. Products with M take one call, and
+    triangular solves several. Breakdown where H is not definite to rounding.
+    """
+    diagonal = H.diagonal().astype(np.float64)
+    if not diagonal.min() > 0:
+        raise Breakdown(f"column {int(diagonal.argmin())} of the features is zero for a class")
+    scale = (1.0 / np.sqrt(diagonal)).astype(H.dtype)
+    H *= scale
+    H *= scale[:, None]
+    single = H.dtype == np.float32
+    R, info = (lapack.spotrf if single else lapack.dpotrf)(H, lower=0, overwrite_a=1, clean=1)
+    if info == 0:
+        R, info = (lapack.strtri if single else lapack.dtrtri)(R, lower=0, overwrite_c=1)
+    if info != 0 or not np.isfinite(R.sum()):
+        raise Breakdown("the matrix of a class is not definite")
+    M = R.T
+    M *= scale
+    return M
+
+
+def _uncertainty(scores: Array) -> Array:
+    """p (1 − p), in single precision: it need not be more exact than the sample is."""
+    P, _ = softmax(scores.astype(np.float32))
+    P *= 1.0 - P
+    return P
