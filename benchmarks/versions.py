@@ -1,14 +1,15 @@
-"""Passes of two versions of this library, in turns.
+"""Passes and fits of two versions of this library, in turns.
 
 ::
 
     git worktree add ../before COMMIT
-    python benchmarks/versions.py ../before . [--rounds 15] [k1000 thin ...]
+    python benchmarks/versions.py ../before . [--rounds 15] [k1000 thin fit-tall ...]
 
 Each version has a process of its own, which waits while the other's runs. In its turn it makes two
-passes, of which the second counts; turns begin with one version and the other. Prints milliseconds
-of both, and medians of the ratios, first version / second, of wall time and of CPU time: on a
-shared machine the latter leaves out what other jobs took.
+passes, of which the second counts, or one fit; turns begin with one version and the other. Prints
+milliseconds of both, and medians of the ratios, first version / second, of wall time and of CPU
+time: on a shared machine the latter leaves out what other jobs took. "images" are looked for in
+$ADMM_SOFTMAX_DATA, as 100 principal components.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from benchmark_utils.generators import embedding_like, planted
 
 SHAPES = {
     "large": (40_000, 7056, 10, "float32"),
@@ -32,21 +34,66 @@ SHAPES = {
 }
 
 
-def wait_for_turns(name):
-    """Make two passes for every line that comes, and print the seconds of the second."""
+def principal_components():
+    from admm_softmax.datasets import load_mnist  # noqa: PLC0415
+
+    images = load_mnist()
+    X = images.train_images.reshape(60_000, -1) / 255.0
+    X -= X.mean(axis=0)
+    X = X @ np.linalg.eigh(X.T @ X)[1][:, -100:]
+    return (X / X.std(axis=0)).astype(np.float32), images.train_labels
+
+
+#: Rows, labels, α and tol of whole fits.
+FITS = {
+    "fit-images": (principal_components, 1e-4, 1e-4),
+    "fit-images-tight": (principal_components, 1e-5, 1e-6),
+    "fit-tall": (lambda: planted(200_000, 50, 10), 1e-3, 1e-4),
+    "fit-tall-two": (lambda: planted(200_000, 50, 2), 1e-4, 1e-4),
+    "fit-embedding": (lambda: embedding_like(60_000, 100, 50), 1e-4, 1e-5),
+    "fit-embedding-wide": (lambda: embedding_like(20_000, 384, 50), 1e-4, 1e-5),
+    "fit-middle": (lambda: planted(20_000, 60, 10), 1e-5, 1e-5),
+}
+
+
+def pass_of(name):
+    """Makes two passes, and returns the seconds of the second."""
     from admm_softmax import Problem  # noqa: PLC0415  (of the version that PYTHONPATH names)
 
     n, d, K, dtype = SHAPES[name]
     rng = np.random.default_rng(0)
     problem = Problem.of(rng.standard_normal((n, d), dtype=dtype), np.arange(n) % K, 1e-3)
     W = 0.01 * rng.standard_normal(problem.shape)
-    problem.at(W)
+
+    def turn():
+        problem.at(W)
+        return seconds_of(lambda: problem.at(W))
+
+    return turn
+
+
+def fit_of(name):
+    """Makes one fit, and returns its seconds."""
+    from admm_softmax import SoftmaxRegression  # noqa: PLC0415  (of the version, as above)
+
+    data, alpha, tol = FITS[name]
+    X, y = data()[:2]
+    return lambda: seconds_of(lambda: SoftmaxRegression(alpha, tol=tol).fit(X, y))
+
+
+def seconds_of(call):
+    wall, cpu = time.perf_counter(), time.process_time()
+    call()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def wait_for_turns(name):
+    """A turn for every line that comes; prints its seconds."""
+    turn = pass_of(name) if name in SHAPES else fit_of(name)
+    turn()
     print("ready", flush=True)
     for _ in sys.stdin:
-        problem.at(W)
-        wall, cpu = time.perf_counter(), time.process_time()
-        problem.at(W)
-        print(time.perf_counter() - wall, time.process_time() - cpu, flush=True)
+        print(*turn(), flush=True)
 
 
 def started(tree, name):
@@ -81,14 +128,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("trees", nargs="*", help="two checkouts, then names of shapes")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--wait", choices=SHAPES, help=argparse.SUPPRESS)
+    parser.add_argument("--wait", choices=[*SHAPES, *FITS], help=argparse.SUPPRESS)
     asked = parser.parse_intermixed_args()
     if asked.wait:
         wait_for_turns(asked.wait)
         return
     if len(asked.trees) < 2:
         parser.error("two checkouts are needed")
-    print("| pass | first, ms | second, ms | wall time | CPU time |\n|---|---|---|---|---|")
+    print("| pass or fit | first, ms | second, ms | wall time | CPU time |\n|---|---|---|---|---|")
     for name in asked.trees[2:] or SHAPES:
         compare(asked.trees[:2], name, asked.rounds)
 
