@@ -50,7 +50,7 @@ def peer_fit(X, y, threads, max_iter=100):
 
 def compare(X, Y, fit_ours, count):
     """Fit scikit-learn to some of the targets, ours in between, and print both."""
-    threads = best_threads(lambda threads: peer_fit(X, Y[:, 0], threads, max_iter=5))
+    threads = best_threads(lambda threads: peer_fit(X, Y[:, 0], threads))
     gaps, seconds, own_seconds = [], [], []
     for t in range(count):
         if t == count // 2:

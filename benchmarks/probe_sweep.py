@@ -30,7 +30,7 @@ from admm_softmax.experiments.digits import best_threads
 
 CS = np.logspace(-6, 5, 45)
 #: Iterations of the fits that warm a peer up and choose its threads.
-SHORT = 3
+SHORT = 15
 #: How far class means are apart: of 1,000 classes there are only 13 rows each.
 DISTANCES = {"embedding-100": 5.0, "embedding-1000": 10.0}
 
