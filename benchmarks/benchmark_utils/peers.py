@@ -43,6 +43,8 @@ class Sampled(BaseSolver):
 
     #: Why it does not run on sparse data, if it does not.
     dense_only = None
+    #: Points of its curve in the fits that warm it up.
+    short = WARM_UP
 
     def skip(self, X, y, n_classes, alpha):
         if self.dense_only and sp.issparse(X):
@@ -75,7 +77,7 @@ class Restarted(Sampled):
 
     def warm_up_with(self, threads):
         self.threads = threads
-        self.run(WARM_UP - 1)
+        self.run(self.short - 1)
 
     def get_next(self, stop_val):
         # Half of the time goes to the last run; summarize.py interpolates between runs.
@@ -105,9 +107,10 @@ class Stepped(Sampled):
 
     sampling_strategy = "callback"
     stopping_criterion = NoCriterion(strategy="callback")
+    short = 2
 
     def warm_up_with(self, threads):
-        self.threads, left = threads, iter([True] * WARM_UP)
+        self.threads, left = threads, iter([True] * self.short)
         self.run(lambda: next(left, False))
 
     def get_next(self, stop_val):

@@ -11,6 +11,7 @@ from cyanure.estimators import Classifier
 class Solver(Restarted):
     name = "cyanure"
     unit = "epochs"
+    short = 5
 
     def fit(self, iterations):
         model = Classifier(

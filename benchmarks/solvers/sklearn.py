@@ -1,6 +1,6 @@
 """scikit-learn's solvers."""
 
-from benchmark_utils.peers import Logistic
+from benchmark_utils.peers import WARM_UP, Logistic
 from sklearn.linear_model import LogisticRegression
 
 #: The rows of a Hessian. With 7,840 (MNIST's pixels) one step takes longer than others take to end.
@@ -16,6 +16,11 @@ class Solver(Logistic):
         if self.solver == "newton-cholesky" and X.shape[1] * n_classes > LARGEST_HESSIAN:
             return True, "a step with its Hessian of (d K)² entries takes too long"
         return super().skip(X, y, n_classes, alpha)
+
+    @property
+    def short(self):
+        # A step of the others reads X many times.
+        return WARM_UP if self.solver == "lbfgs" else 3
 
     @property
     def settings(self):

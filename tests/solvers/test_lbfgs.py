@@ -7,6 +7,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 
 from admm_softmax import LBFGS, NewtonCG, Problem, Status, run
 from admm_softmax.kernels import thresholds
+from admm_softmax.solvers import lbfgs
 from tests.problems import make, minimum
 
 TOL = 1e-6
@@ -128,3 +129,36 @@ def test_a_chain_goes_on_where_its_first_solver_stalls():
 def test_bad_settings(settings, message):
     with pytest.raises(ValueError, match=message):
         LBFGS(**settings)
+
+
+def test_the_curvature_that_is_followed_rises_at_once_and_falls_every_eighth_step():
+    follow = lbfgs.Followed(1.0)
+    assert [follow(0.1) for _ in range(7)] == [1.0] * 7
+    assert follow(0.1) == 0.1
+    assert follow(0.5) == 0.5
+    assert follow(0.2) == 0.5
+
+
+def many_classes(distance):
+    """Fifty classes whose means are apart: the first iterates saturate many rows."""
+    rng, y = np.random.default_rng(0), np.arange(1500) % 50
+    means = distance * rng.standard_normal((50, 96))
+    X = (means[y] + rng.standard_normal((1500, 96))) * np.arange(1, 97) ** -0.5
+    return Problem.of(X, y, 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "distance", "rule", "off"),
+    [
+        ("gram", 1.0, "CURVATURE_EVERY", 1),  # κ is followed down at every step: 29 passes, not 17
+        ("jacobi", 5.0, "OVERSHOT", np.inf),  # the first step stays as it is: 26, not 18
+    ],
+)
+def test_rows_that_the_first_steps_saturate_cost_few_passes(monkeypatch, name, distance, rule, off):
+    def passes():
+        solver = LBFGS(20, name)
+        return run(many_classes(distance), solver, tol=1e-4, max_iter=500).iterate.passes
+
+    as_it_is = passes()
+    monkeypatch.setattr(lbfgs, rule, off)
+    assert as_it_is < 0.85 * passes()

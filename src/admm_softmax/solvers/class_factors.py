@@ -66,7 +66,8 @@ SHRINKAGE = 0.3
 #: λ is at least the first, which keeps S definite. Where half of the classes have more than the
 #: second, S is too close to a multiple of G to be worth its price.
 SMALLEST_SHRINKAGE, LARGEST_SHRINKAGE = 0.01, 0.6
-#: Factors may be as large as X divided by this: each step reads them.
+#: Factors may take what X takes, or the largest matrix to factorise, divided by this: each step
+#: reads them.
 BESIDE_X = 8
 #: What they cost, in operations of a Gram matrix: for a row and a class to predict it, and to pick
 #: an entry of it and scale it; the share of the rows that is picked for a class; calls for a class,
@@ -228,12 +229,12 @@ def n_factors(n_classes: int) -> int:
 def affordable_rows(problem: Problem, passes: float) -> int:
     """From how many rows factors cost at most so many passes; 0 where they need too much memory.
 
-    Each step reads them all: they may take a part of X, and no more than the largest matrix to
+    Each step reads them all: they may take a part of what X takes, and of the largest matrix to
     factorise.
     """
     (d, K), n = problem.shape, problem.design.n_rows
     factors = n_factors(K)
-    if factors * d**2 > min(problem.design.entries / BESIDE_X, LARGEST_FACTOR**2):
+    if factors * d**2 > min(problem.design.entries, LARGEST_FACTOR**2) / BESIDE_X:
         return 0
     budget = passes * pass_cost(problem) / factors - CALLS - CUBES * d**3
     a_row = PREDICTING + PICKED * d * (d + PICKING)
