@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
-from admm_softmax import LBFGS, Problem, RowBlocks, as_design, run
+from admm_softmax import ADMM, LBFGS, Problem, RowBlocks, as_design, run
 from admm_softmax.design import PartitionedDesign, standardized
 from admm_softmax.solvers import class_factors, lbfgs
 from admm_softmax.solvers.class_factors import (
@@ -121,6 +121,8 @@ def test_the_rule_counts_passes_and_memory():
     assert rows[-1] == class_factors.MOST_ROWS
     assert affordable_rows(digits(), 1e3) == 0  # ten matrices would be a third of X
     assert affordable_rows(Problem.of(X[:1500], y[:1500], 1e-3), 1e6) == 1500
+    weights = (np.arange(100_000) < 300).astype(float)
+    assert affordable_rows(Problem.of(X, y, 1e-3, sample_weight=weights), 1e6) == 300
     assert [step for step in range(120) if is_time(step)] == [4, 12, 36, 108]
 
 
@@ -136,6 +138,37 @@ def test_classes_with_few_rows_of_their_own_keep_one_factor():
     assert found.inverses is None
     R = rng.standard_normal(problem.shape)
     np.testing.assert_array_equal(found.apply(R), found.shared.apply(R))
+
+
+def test_classes_without_rows_cost_no_passes(monkeypatch):
+    X, y = make(40_000, 15, 4, dtype=np.float32)
+
+    def passes():
+        problem = Problem.of(X, y, 1e-6, n_classes=6)
+        return run(problem, LBFGS(20, "gram", subsample=5000), tol=1e-6, max_iter=300).n_iter
+
+    with_factors = passes()
+    monkeypatch.setattr(class_factors, "SHARE", 0.0)
+    assert with_factors <= passes() + 3
+
+
+def test_all_sets_together_keep_to_their_share(monkeypatch):
+    made = []
+    monkeypatch.setattr(ClassFactors, "_make", lambda self, origin: made.append(origin.n_rows))
+    X, y = make(100_000, 30, 4, dtype=np.float32)
+    found = factors_of(Problem.of(X, y, 1e-3), subsample=5000)
+    for step in range(1, 200):
+        found.follow(np.zeros((31, 4)), step)
+        assert found.spent <= class_factors.SHARE * step
+    assert 2 <= len(made) <= 4
+    assert found.state["spent"] == found.spent > 0
+
+
+def test_no_gram_matrix_is_formed_for_it(forced):
+    problem = digits(1e-3)
+    chain = ADMM(0.02, least_squares="pcg").then(LBFGS(20, "gram"), after=5)
+    assert run(problem, chain, tol=1e-4, max_iter=300).status == "converged"
+    assert not problem.prepared.has_gram
 
 
 def test_saturated_rows_leave_finite_numbers():

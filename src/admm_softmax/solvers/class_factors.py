@@ -10,7 +10,8 @@ not. With a_ik = wᵢ p_ik (1 − p_ik) for the rows of a sample, and κ_k = Σ�
 
 n_k is the number of rows that count for class k. Where they are few beside the columns, their
 matrix says less than G about the rows that were not drawn. I_k leaves out the many rows with small
-a_ik, which cost as much as others; κ'_k G stands for these and for λ_k, so that the trace stays.
+a_ik, which cost as much as others; κ'_k G stands for these and for λ_k, so that the weights of a
+class still have the sum κ_k.
 
 One vector added to all classes changes no prediction: along such directions F has the curvature
 of the penalty alone, and a step with S_k for each class would have a part along them that is far
@@ -19,7 +20,7 @@ off. So with Q R = R less its mean over the classes ::
     P⁻¹ R  =  Q S⁻¹ Q R  +  (κ G + α LᵀL)⁻¹ (R − Q R)
 
 Passes over X to relative gaps of 1e-3 and 1e-6, on 100 principal components of MNIST's 60,000
-images with α = 1e-4: 30 and 75 with `Gram`, 15 and 51 with S⁻¹, 13 and 20 with P⁻¹. The rest is in
+images with α = 1e-4: 30 and 76 with `Gram`, 15 and 51 with S⁻¹, 13 and 20 with P⁻¹. The rest is in
 docs/decisions/0030-class-factors.md.
 """
 
@@ -32,7 +33,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from admm_softmax._arrays import Array
-from admm_softmax._parallel import ordered_map
+from admm_softmax._parallel import blas_threads, ordered_map
 from admm_softmax.design.blocks import RowBlockDesign, dense
 from admm_softmax.kernels.softmax import softmax
 from admm_softmax.problem import Problem
@@ -53,8 +54,8 @@ logger = logging.getLogger("admm_softmax")
 #: Factors are made, and made again, at these steps: the first, and each time so many times later.
 #: Before the first, iterates overshoot.
 FIRST_STEP, LATER = 4, 3
-#: They may cost this share of the steps so far, each counted as a pass: so little is lost where a
-#: fit ends before it is won back.
+#: All together may cost this share of the steps so far, each counted as a pass: so little is lost
+#: where a fit ends before it is won back.
 SHARE = 0.25
 #: Rows to draw, if they may cost so much. Fewer than the first, or than d, tell too little.
 FEWEST_ROWS, MOST_ROWS = 1_000, 2 * SAMPLED_ROWS
@@ -63,9 +64,12 @@ FEWEST_ROWS, MOST_ROWS = 1_000, 2 * SAMPLED_ROWS
 LEAST = 0.4
 #: c of λ: with 0.1, 0.3 and 1 images take 21, 24 and 32 passes to 1e-4, embeddings the same.
 SHRINKAGE = 0.3
-#: λ is at least the first, which keeps S definite. Where half of the classes have more than the
-#: second, S is too close to a multiple of G to be worth its price.
+#: λ is at least the first, so that S is as definite as G. Where half of the classes have more than
+#: the second, S is too close to a multiple of G to be worth its price.
 SMALLEST_SHRINKAGE, LARGEST_SHRINKAGE = 0.01, 0.6
+#: κ_k is at least this share of its mean over the classes: a class that no row is uncertain about,
+#: as one without rows, would have steps that are far too long.
+LEAST_CURVATURE = 1e-3
 #: Factors may take what X takes, or the largest matrix to factorise, divided by this: each step
 #: reads them.
 BESIDE_X = 8
@@ -97,6 +101,8 @@ class ClassFactors:
         #: M_k with S_k⁻¹ = M_kᵀ M_k, one above the other; None as long as `shared` is in use.
         self.inverses: Any = None
         self.origin: Origin | None = None
+        #: What all sets of factors have cost, in passes.
+        self.spent = 0.0
 
     def refresh(self, curvature: float) -> bool:
         """As `shared`, as long as there is no factor per class."""
@@ -104,10 +110,14 @@ class ClassFactors:
 
     def follow(self, W: Array, step: int) -> None:
         """Make factors at W, the iterate after this many steps, if now is the time for it."""
-        if is_time(step):
-            n_rows = affordable_rows(self.problem, SHARE * step)
-            if n_rows >= max(FEWEST_ROWS, len(W)):
-                self._make(Origin(W, n_rows))
+        if not is_time(step) or self._needs_gram():
+            return
+        # Rows in files are read once more to draw from them.
+        reading = 0.0 if self.problem.design.is_in_memory else 1.0
+        n_rows = affordable_rows(self.problem, SHARE * step - self.spent - reading)
+        if n_rows >= max(FEWEST_ROWS, len(W)):
+            self.spent += reading + cost(self.problem, n_rows)
+            self._make(Origin(W, n_rows))
 
     def apply(self, R: Array) -> Array:
         """P⁻¹R, for any number of d × K matrices side by side."""
@@ -116,7 +126,7 @@ class ClassFactors:
         by_class = R.reshape(len(R), -1, self.problem.n_classes)
         common = by_class.mean(axis=2)
         inverses = self.inverses
-        B = np.array(by_class.transpose(2, 0, 1) - common, dtype=inverses.dtype)
+        B = np.array(by_class.transpose(2, 0, 1) - common, dtype=inverses.dtype, order="C")
 
         def solve(k: int) -> None:
             M = inverses[k % len(inverses)]
@@ -129,13 +139,14 @@ class ClassFactors:
 
     @property
     def state(self) -> State:
-        """What a checkpoint keeps: κ of `shared`, and what the factors were made from."""
+        """What a checkpoint keeps: κ of `shared`, what the factors were made from, their cost."""
         made = None if self.origin is None else self.origin._asdict()
-        return {"curvature": self.shared.curvature, "origin": made}
+        return {"curvature": self.shared.curvature, "origin": made, "spent": self.spent}
 
     def resume(self, state: State) -> None:
         """Make again what was in use in this state."""
         self.shared.refresh(state["curvature"])
+        self.spent = state["spent"]
         if state["origin"] is not None:
             self._make(Origin(**state["origin"]))
 
@@ -162,18 +173,29 @@ class ClassFactors:
             inverses[k] = inverse_factor(H)
 
         try:
-            ordered_map(make, range(K))
+            if K == 1:
+                with blas_threads(operations=float(len(X) * len(G) ** 2)):
+                    make(0)
+            else:
+                ordered_map(make, range(K))
         except Breakdown as reason:
-            logger.info("%s; one factor for all classes stays in use", reason)
+            logger.info("%s; the factors before stay in use", reason)
             return
         self.inverses, self.origin = inverses, origin
 
+    def _takes_all_rows(self) -> bool:
+        return self.subsample is None or self.subsample >= self.problem.design.n_rows
+
+    def _needs_gram(self) -> bool:
+        """Whether G has not been formed: a solver before this one left another factorisation."""
+        return self._takes_all_rows() and not self.problem.prepared.has_gram
+
     def _shared_gram(self) -> Any:
         """G, in the precision of the data unless it overflows there."""
-        problem, n_rows = self.problem, self.subsample
-        if n_rows is None or n_rows >= problem.design.n_rows:
-            return problem.gram(problem.design.dtype)
-        return SampledGram.of(problem, n_rows, self.seed).matrix
+        if self._takes_all_rows():
+            return self.problem.gram(np.float32 if self.problem.design.is_single else np.float64)
+        assert self.subsample is not None
+        return SampledGram.of(self.problem, self.subsample, self.seed).matrix
 
 
 class Uncertain(NamedTuple):
@@ -198,7 +220,8 @@ class Uncertain(NamedTuple):
         shrinkage = np.maximum(SHRINKAGE * d / (SHRINKAGE * d + counts), SMALLEST_SHRINKAGE)
         A[LEAST / A.shape[1] * total[:, None] > A] = 0.0
         A *= 1.0 - shrinkage[:, None]
-        rest = np.maximum(total, SMALLEST_CURVATURE) - A.sum(axis=1, dtype=np.float64)
+        least = max(LEAST_CURVATURE * total.mean(), SMALLEST_CURVATURE)
+        rest = np.maximum(total, least) - A.sum(axis=1, dtype=np.float64)
         return cls(A, rest, shrinkage)
 
 
@@ -232,13 +255,19 @@ def affordable_rows(problem: Problem, passes: float) -> int:
     Each step reads them all: they may take a part of what X takes, and of the largest matrix to
     factorise.
     """
-    (d, K), n = problem.shape, problem.design.n_rows
-    factors = n_factors(K)
-    if factors * d**2 > min(problem.design.entries, LARGEST_FACTOR**2) / BESIDE_X:
+    design, factors = problem.design, n_factors(problem.n_classes)
+    if factors * design.n_features**2 > min(design.entries, LARGEST_FACTOR**2) / BESIDE_X:
         return 0
-    budget = passes * pass_cost(problem) / factors - CALLS - CUBES * d**3
-    a_row = PREDICTING + PICKED * d * (d + PICKING)
-    return max(0, min(n, MOST_ROWS, int(budget / a_row)))
+    alone, a_row = cost(problem, 0), cost(problem, 1) - cost(problem, 0)
+    rows = min(MOST_ROWS, (passes - alone) / a_row)
+    return min(int(rows), design.count(problem.weights)) if rows > 0 else 0
+
+
+def cost(problem: Problem, n_rows: int) -> float:
+    """What factors from so many rows cost, in passes."""
+    d, K = problem.shape
+    each = n_rows * (PREDICTING + PICKED * d * (d + PICKING)) + CALLS + CUBES * d**3
+    return n_factors(K) * each / pass_cost(problem)
 
 
 def whole(sample: RowBlockDesign) -> Any:

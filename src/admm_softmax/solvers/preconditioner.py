@@ -188,7 +188,8 @@ def state_of(base: Preconditioner) -> Any:
 
     None where it has neither.
     """
-    return getattr(base, "state", None) or getattr(base, "curvature", None) or None
+    state = getattr(base, "state", None)
+    return state if state is not None else getattr(base, "curvature", None) or None
 
 
 def applied_into(base: Preconditioner, R: Array, out: Array) -> Array:

@@ -14,7 +14,7 @@ from admm_softmax.storage.folders import LockedFolder
 from admm_softmax.storage.identity import Identity, require_same
 
 #: Of the files' content. A file of another format is refused.
-CHECKPOINT_FORMAT = 1
+CHECKPOINT_FORMAT = 2
 
 T = TypeVar("T")
 
