@@ -56,7 +56,7 @@ logger = logging.getLogger("admm_softmax")
 FIRST_STEP, LATER = 4, 3
 #: All together may cost this share of the steps so far, each counted as a pass: so little is lost
 #: where a fit ends before it is won back.
-SHARE = 0.25
+SHARE = 0.35
 #: Rows to draw, if they may cost so much. Fewer than the first, or than d, tell too little.
 FEWEST_ROWS, MOST_ROWS = 1_000, 2 * SAMPLED_ROWS
 #: Rows that count less for a class than this, compared with the mean, are left out for it. With 0,
