@@ -69,7 +69,7 @@ SHRINKAGE = 0.3
 SMALLEST_SHRINKAGE, LARGEST_SHRINKAGE = 0.01, 0.6
 #: κ_k is at least this share of its mean over the classes: a class that no row is uncertain about,
 #: as one without rows, would have steps that are far too long.
-LEAST_CURVATURE = 1e-3
+LEAST_OF_MEAN = 1e-3
 #: Factors may take what X takes, or the largest matrix to factorise, divided by this: each step
 #: reads them.
 BESIDE_X = 8
@@ -220,7 +220,7 @@ class Uncertain(NamedTuple):
         shrinkage = np.maximum(SHRINKAGE * d / (SHRINKAGE * d + counts), SMALLEST_SHRINKAGE)
         A[LEAST / A.shape[1] * total[:, None] > A] = 0.0
         A *= 1.0 - shrinkage[:, None]
-        least = max(LEAST_CURVATURE * total.mean(), SMALLEST_CURVATURE)
+        least = max(LEAST_OF_MEAN * total.mean(), SMALLEST_CURVATURE)
         rest = np.maximum(total, least) - A.sum(axis=1, dtype=np.float64)
         return cls(A, rest, shrinkage)
 
