@@ -46,6 +46,7 @@ from admm_softmax.solvers.preconditioner import (
     Preconditioner,
     SampledGram,
     gram_strategy,
+    sampled,
 )
 from admm_softmax.solvers.state import State
 
@@ -62,7 +63,7 @@ FEWEST_ROWS, MOST_ROWS = 1_000, 2 * SAMPLED_ROWS
 #: Rows that count less for a class than this, compared with the mean, are left out for it. With 0,
 #: 0.1, 0.2 and 0.4 the passes are the same, and the rows all, a half, two fifths and a third.
 LEAST = 0.4
-#: c of λ: with 0.1, 0.3 and 1 images take 21, 24 and 32 passes to 1e-4, embeddings the same.
+#: c of λ: with 0.1, 0.3 and 1 images take 21, 24 and 28 passes to 1e-4, embeddings the same.
 SHRINKAGE = 0.3
 #: λ is at least the first, so that S is as definite as G. Where half of the classes have more than
 #: the second, S is too close to a multiple of G to be worth its price.
@@ -97,7 +98,8 @@ class ClassFactors:
 
     def __init__(self, problem: Problem, shared: Gram, subsample: int | None, seed: int) -> None:
         self.problem, self.shared = problem, shared
-        self.subsample, self.seed = subsample, seed
+        #: Where G is of a sample.
+        self.sampled, self.seed = sampled(problem, subsample, seed), seed
         #: M_k with S_k⁻¹ = M_kᵀ M_k, one above the other; None as long as `shared` is in use.
         self.inverses: Any = None
         self.origin: Origin | None = None
@@ -183,19 +185,15 @@ class ClassFactors:
             return
         self.inverses, self.origin = inverses, origin
 
-    def _takes_all_rows(self) -> bool:
-        return self.subsample is None or self.subsample >= self.problem.design.n_rows
-
     def _needs_gram(self) -> bool:
         """Whether G has not been formed: a solver before this one left another factorisation."""
-        return self._takes_all_rows() and not self.problem.prepared.has_gram
+        return self.sampled is None and not self.problem.prepared.has_gram
 
     def _shared_gram(self) -> Any:
         """G, in the precision of the data unless it overflows there."""
-        if self._takes_all_rows():
+        if self.sampled is None:
             return self.problem.gram(np.float32 if self.problem.design.is_single else np.float64)
-        assert self.subsample is not None
-        return SampledGram.of(self.problem, self.subsample, self.seed).matrix
+        return SampledGram.of(self.problem, self.sampled.n_rows, self.seed).matrix
 
 
 class Uncertain(NamedTuple):

@@ -92,8 +92,8 @@ def make_preconditioner(
         return Plain()
     if name == "jacobi":
         return Jacobi(problem, refresh)
-    if (sampled := _sampled(problem, subsample, seed)) is not None:
-        return Gram(problem, refresh, sampled.prepare(problem))
+    if (strategy := sampled(problem, subsample, seed)) is not None:
+        return Gram(problem, refresh, strategy.prepare(problem))
     # A factorisation that ADMM has left serves as well.
     return Gram(problem, refresh, shared_step(problem, None, _of_all_rows(problem)))
 
@@ -160,10 +160,11 @@ class SampledCholesky:
 
 def gram_strategy(problem: Problem, subsample: int | None, seed: int) -> GramStrategy:
     """How the Gram preconditioner is factorised."""
-    return _sampled(problem, subsample, seed) or _of_all_rows(problem)
+    return sampled(problem, subsample, seed) or _of_all_rows(problem)
 
 
-def _sampled(problem: Problem, subsample: int | None, seed: int) -> SampledCholesky | None:
+def sampled(problem: Problem, subsample: int | None, seed: int) -> SampledCholesky | None:
+    """The strategy for a sample of the rows; None where all are to be taken."""
     if subsample is None or subsample >= problem.design.n_rows:
         return None
     return SampledCholesky(subsample, seed, data_precision(problem))
