@@ -128,13 +128,11 @@ class Located(Readable, Protocol):
 class FusedWorker(Worker):
     """Both products and the row kernel in one compiled loop, a few rows at a time.
 
-    Groups may come in parts (`more`), and between parts other rows may come into memory. Sums in
-    the data's precision then go on from part to part, as if the group were in one piece.
+    Groups may come in pieces, and between pieces other rows may come into memory. Sums in the
+    data's precision then go on from piece to piece, as if the group were in one.
     """
 
-    def __init__(
-        self, design: Located, W: Array, program: Program, n_groups: int, more: bool = False
-    ) -> None:
+    def __init__(self, design: Located, W: Array, program: Program, n_groups: int) -> None:
         # Loads compiled code: not before a problem is large enough.
         from admm_softmax.kernels.compiled import layout, passes  # noqa: PLC0415
 
@@ -143,7 +141,7 @@ class FusedWorker(Worker):
         self.by_panels = repays_panels(d, W.shape[1])
         self.block = PANELS_BLOCK if self.by_panels else _block_rows(d * dtype.itemsize)
         program = replace(program, tile_rows=min(program.tile_rows, self.block))
-        self.design, self.program, self.more = design, program, more
+        self.design, self.program = design, program
         kind = design.half, self.by_panels, program.is_single
         self.fold = passes.dense_pass(dtype, state_dtype, *kind)
         self.bias = np.array(W[d] if design.intercept else np.zeros(W.shape[1]), np.float64)
@@ -156,28 +154,29 @@ class FusedWorker(Worker):
             self.Wt = layout.transposed(W[:d], dtype)
         self.outputs = program.new_rows(design.n_rows, design.state_dtype, design.room)
         shape = (n_groups, program.n_results, design.n_features)
-        kinds = design.half, len(program.soft) > 0, program.is_single, more
+        kinds = design.half, len(program.soft) > 0, program.is_single
         # All that the sizes of buffers follow from: designs of as many features may share them.
         sizes = d, self.whole, self.block, self.by_panels, program.n_columns, len(program.which)
         self.key = (*shape, *sizes, *kinds)
-        kept: Any = design.buffers.pop(self.key, None) or (np.empty(shape), [], [])
-        self.totals: Array = kept[0]
+        kept: Any = design.buffers.pop(self.key, None)
+        if kept is None:
+            parts = layout.panels_of_groups(n_groups, program.n_results, d, dtype)
+            kept = parts, np.empty(parts.shape), []
+        #: The sums of each group, in panels: of the last rows, in the data's precision, and in
+        #: double of those before. Only the latter may hold anything between two passes.
+        self.parts, self.totals = kept[:2]
         #: One room for each thread that runs at the same time; passes take and return them.
-        self.rooms: list[Any] = kept[1]
-        #: What groups that come in parts add up in between two parts.
-        self.parts: list[Any] = kept[2]
-        if more and not self.parts:
-            self.parts += [layout.panels(program.n_results, d, dtype) for _ in range(n_groups)]
-        #: Rows that wait in the part of each group; None before its first.
-        self.waiting: list[int | None] = [None] * n_groups
+        self.rooms: list[Any] = kept[2]
+        #: The sums of the columns of each group's R, where the intercept needs them.
+        self.of_columns = np.zeros((n_groups, program.n_results if design.intercept else 0))
+        #: How many rows each part has, and whether there are others.
+        self.waiting, self.has_total = [0] * n_groups, [False] * n_groups
 
     def run(self, numbered: tuple[int, slice]) -> Array:
         """One call of the compiled loop."""
         index, group = numbered
         program, design, X = self.program, self.design, self.design.X
-        sums, total, waiting = program.sums(), self.totals[index], self.waiting[index]
-        if self.more and waiting is None:
-            total[:] = 0.0
+        sums, rows = program.sums(), self.waiting[index] + group.stop - group.start
         try:
             room = self.rooms.pop()
         except IndexError:
@@ -186,11 +185,12 @@ class FusedWorker(Worker):
         address = X.ctypes.data - design.offset * X.strides[0]
         self.waiting[index] = self.fold(
             program.twin, address, *X.strides, X.shape[1], self.whole, group.start,
-            group.stop, room[:-1], self.Wt, self.bias, design.intercept, program.settings,
-            program.codes, program.soft, program.weights, program.which, self.state,
-            self.outputs, self.parts[index] if self.more else room[-1], total, sums,
-            waiting or 0, not self.more, self.more,
+            group.stop, room, self.Wt, self.bias, program.settings, program.codes, program.soft,
+            program.weights, program.which, self.state, self.outputs, self.parts[index],
+            self.totals[index], self.of_columns[index], sums, self.waiting[index],
+            not self.has_total[index],
         )  # fmt: skip
+        self.has_total[index] |= self.waiting[index] < rows
         self.rooms.append(room)
         return sums
 
@@ -202,35 +202,41 @@ class FusedWorker(Worker):
         block = self.block
         S, R, work, lane = program.room(block)
         size = program.n_results * block
-        packed = R.reshape(-1) if program.is_single else np.zeros(size, dtype)
+        packed = R.reshape(-1)[:size] if program.is_single else np.zeros(size, dtype)
         rest = layout.aligned(block, d - self.whole, dtype)
         widens = self.design.half is not None
         chunk = layout.product_room(block, len(self.Wt), dtype, self.by_panels, widens)
         copied = np.zeros((block, layout.panel(dtype.itemsize)), dtype)
-        part = layout.panels(program.n_results, d, dtype)
-        return S, R, work, lane, packed, rest, chunk, copied, part
+        return S, R, work, lane, packed, rest, chunk, copied
 
     def product(self) -> Array:
         """The sum over the groups, and the buffers back to the design."""
         from admm_softmax.kernels.compiled import layout  # noqa: PLC0415
 
-        _, n_results, n_features = self.totals.shape
-        d = n_features - self.design.intercept
-        for i, waiting in enumerate(self.waiting):
-            if waiting is None:  # fewer rows than groups
-                self.totals[i] = 0.0
-            elif waiting:
-                self.totals[i, :, :d] += layout.from_panels(self.parts[i], n_results, d)
-                self.parts[i][:] = 0.0
-        total = np.empty((n_features, n_results))
+        n_groups, n_results, d = len(self.waiting), self.program.n_results, self.design.X.shape[1]
+        total = np.empty((self.design.n_features, n_results))
+        if self.design.intercept:
+            total[d] = self.of_columns.sum(axis=0)
+        width = self.parts.shape[2]
 
         def add(columns: slice) -> None:
-            total[:, columns] = self.totals[:, columns].sum(axis=0).T
+            # Panels lie in the order from the last to the first.
+            begin, end = (-(-(d - j) // width) * n_results for j in (columns.stop, columns.start))
+            added = np.zeros((end - begin, width))
+            for i in range(n_groups):
+                if self.has_total[i]:
+                    added += self.totals[i, begin:end]
+                if self.waiting[i]:
+                    added += self.parts[i, begin:end]
+                    self.parts[i, begin:end] = 0.0
+            sums = layout.from_panels(added, n_results, columns.stop - columns.start)
+            total[columns] = sums.T
 
-        size = max(1, SUMMED_TOGETHER // n_features)
-        parts = [slice(k, k + size) for k in range(0, n_results, size)]
-        ordered_map(add, parts, operations=SUMMING * self.totals.size)
-        self.design.buffers[self.key] = (self.totals, self.rooms, self.parts)
+        size = max(1, SUMMED_TOGETHER // max(1, width * n_results)) * width
+        cuts = [slice(j, min(j + size, d)) for j in range(0, d, size)]
+        if n_results:
+            ordered_map(add, cuts, operations=SUMMING * self.parts.size)
+        self.design.buffers[self.key] = (self.parts, self.totals, self.rooms)
         return total
 
     def new_rows(self) -> list[Any]:

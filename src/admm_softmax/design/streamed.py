@@ -135,7 +135,7 @@ class StreamedDesign(RowBlockDesign):
         window: Window, requests: list[Request], W: Array, n_groups: int, compiled: bool
     ) -> Worker:
         if compiled and requests[0].kernel.twin is not None:
-            return FusedWorker(window, W, program_of(requests, window.dtype), n_groups, more=True)
+            return FusedWorker(window, W, program_of(requests, window.dtype), n_groups)
         return BlasWorker(window, requests, W, n_groups, compiled)
 
     def _n_groups(self, W: Array) -> tuple[int, int]:

@@ -27,7 +27,7 @@ from admm_softmax.kernels.compiled.jit import (
 )
 from admm_softmax.kernels.compiled.layout import CODED, SINGLE_TRUTH, TRUTH, WEIGHTS, WORK
 from admm_softmax.kernels.compiled.rows import TWIN
-from admm_softmax.kernels.compiled.single_rows import ROW_WEIGHTS, SINGLE, SINGLE_MATRIX
+from admm_softmax.kernels.compiled.single_rows import FACTOR, ROW_WEIGHTS, SINGLE, SINGLE_MATRIX
 from admm_softmax.kernels.compiled.thin import PRODUCTS
 from admm_softmax.kernels.compiled.tiles import I, address_of
 from admm_softmax.kernels.compiled.zstep import CUBE, MATRIX, VECTOR, solve_tile
@@ -74,9 +74,9 @@ def dense_pass(
     tile = SINGLE_MATRIX if single else MATRIX
     state, room = _rows_of(state_dtype), (tile, tile, CUBE, tile, p.flat, *[p.matrix] * 3)
     signature = types.intp(
-        I, I, I, I, I, I, I, I, types.Tuple(room), p.matrix, VECTOR, types.boolean, MATRIX,
-        _INDICES, MATRIX, MATRIX, _INDICES, state, state, p.matrix, MATRIX, MATRIX, I,
-        types.boolean, types.boolean,
+        I, I, I, I, I, I, I, I, types.Tuple(room), p.matrix, VECTOR, MATRIX,
+        _INDICES, MATRIX, MATRIX, _INDICES, state, state, p.matrix, MATRIX, VECTOR, MATRIX, I,
+        types.boolean,
     )  # fmt: skip
     copy = with_globals(
         _fold_dense,
@@ -87,7 +87,7 @@ def dense_pass(
         add_transpose_product=stored.add_transpose_product,
         add_transpose_product_of_rest=p.add_transpose_product,
         pack=stored.pack,
-        pack_results=p.sum_single_results if single else p.pack_results,
+        pack_results=p.scale_single_results if single else p.pack_results,
         sums_blocks=single,
         flush=p.flush,
         run_tile=(_run_single_tile_of if single else _run_tile_of)(state_dtype),
@@ -187,7 +187,8 @@ def _run_single_tile(
 ) -> None:  # fmt: skip
     """As `_run_tile`, for a row kernel in single precision, which takes neither settings nor state.
 
-    R is that of a block of rows, in which the tile's begin at `place`.
+    R is that of a block of rows, in which the tile's begin at `place`; in its last rows, one for
+    each request, are the factors of all others.
     """
     keep_small()
     n_requests, T, wide = len(which), S.shape[1], work[0]
@@ -200,6 +201,8 @@ def _run_single_tile(
             wide[ROW_WEIGHTS, t] = weights[own, first + t] if t < count else 0.0
         call_single(twin, S[g * K : (g + 1) * K], wide, lane, place, R[g * K : (g + 1) * K],
                     sums[g])  # fmt: skip
+        for t in range(T):
+            R[n_requests * K + g, place + t] = lane[FACTOR, t]
 
 
 def _run_tile(
@@ -235,27 +238,24 @@ def clear_columns(S: Any, first: int) -> None:
 
 def _fold_dense(
     twin: int, x: int, row_bytes: int, column_bytes: int, d: int, whole: int, start: int,
-    stop: int, room: Any, Wt: Any, bias: Any, intercept: bool, settings: Any, codes: Any,
-    soft: Any, weights: Any, which: Any, state: Any, new_rows: Any, part: Any, total: Any,
-    sums: Any, waiting: int, is_first: bool, more: bool,
+    stop: int, room: Any, Wt: Any, bias: Any, settings: Any, codes: Any, soft: Any, weights: Any,
+    which: Any, state: Any, new_rows: Any, part: Any, total: Any, of_columns: Any, sums: Any,
+    waiting: int, is_first: bool,
 ) -> int:  # fmt: skip
-    """Fold the rows start ≤ i < stop of X, at the address x, into `total` (columns of R × d).
+    """Fold the rows start ≤ i < stop of X, at the address x, into `part` and `total`.
 
     A block of rows is multiplied by W, put through the row kernel and multiplied again while
-    the cache still holds it; `thin` says how X is given. `part` is the sum in the data's
-    precision of the last `waiting` rows, in panels; at the end it is zero, unless more
-    rows follow in another call. Returns how many rows wait then. If this `is_first`, `total` is
-    written over.
+    the cache still holds it; `thin` says how X is given. `part` is the sum of the last `waiting`
+    rows, in the data's precision and in panels. When these are enough it is added to `total`, which
+    is written over if this `is_first`. Returns how many rows wait at the end. The sums of the
+    columns of R are added to `of_columns`, unless that is empty.
     """
     keep_small()
-    K, n_results = Wt.shape[0], total.shape[0]
     S, R, work, lane, R_data, rest, chunk, copied = room
     block, T = len(copied), S.shape[1]
+    K, n_results = Wt.shape[0], len(R_data) // block
     enough = FLUSH_BLOCKS * block if FLUSH_BLOCKS * block > FLUSH else FLUSH
     rest_x, rest_bytes = address_of(rest), rest.shape[1] * rest.itemsize
-    if intercept and is_first:
-        for k in range(n_results):
-            total[k, d] = 0.0
     for first in range(start, stop, block):
         count, here = smaller(block, stop - first), x + first * row_bytes
         if K and whole:
@@ -271,7 +271,7 @@ def _fold_dense(
                      which, state, work, lane, R, new_rows, sums)  # fmt: skip
             if n_results and (t + T >= count or not sums_blocks):
                 begin = 0 if sums_blocks else t
-                pack_results(R, begin, t + T - begin, R_data, total, d if intercept else -1)
+                pack_results(R, begin, t + T - begin, R_data, of_columns)
         if n_results == 0:
             continue
         if whole < d:
@@ -280,8 +280,8 @@ def _fold_dense(
         if whole:
             add_transpose_product(here, row_bytes, count, 0, whole, R_data, part, copied)
         waiting += count
-        if waiting >= enough or (first + block >= stop and not more):
-            flush(part, total, d, is_first)
+        if waiting >= enough:
+            flush(part, total, is_first)
             waiting, is_first = 0, False
     return waiting
 

@@ -78,6 +78,13 @@ def panels(n_rows: int, n_columns: int, dtype: Any) -> Any:
     return _from_a_line(-(-n_columns // width) * n_rows, width, dtype)
 
 
+def panels_of_groups(n_groups: int, n_rows: int, n_columns: int, dtype: Any) -> Any:
+    """What `panels` makes, for every group."""
+    width = panel(np.dtype(dtype).itemsize)
+    length = -(-n_columns // width) * n_rows
+    return _from_a_line(n_groups * length, width, dtype).reshape(n_groups, length, width)
+
+
 def from_panels(sums: Any, n_rows: int, n_columns: int) -> Any:
     """What `panels` made as rows of so many columns, copied."""
     by_row = sums.reshape(-1, n_rows, sums.shape[1])[::-1].swapaxes(0, 1)
@@ -160,8 +167,13 @@ def room_of(n_scores: int, n_classes: int, n_results: int, T: int) -> tuple[Any,
     return np.zeros((n_scores, T)), np.zeros((n_results, T)), work, lane
 
 
-def single_room_of(n_scores: int, n_results: int, T: int, block: int) -> tuple[Any, ...]:
-    """The same for kernels in single precision, whose results are those of a block of rows."""
+def single_room_of(
+    n_scores: int, n_results: int, n_requests: int, T: int, block: int
+) -> tuple[Any, ...]:
+    """The same for kernels in single precision, whose results are those of a block of rows.
+
+    Below them are the factors of the results, for each request.
+    """
     work, lane = np.zeros((1, SINGLE_WIDE, T)), np.zeros((SINGLE_TRUTH + 1, T), np.float32)
     scores = np.zeros((n_scores, T), np.float32)
-    return scores, np.zeros((n_results, block), np.float32), work, lane
+    return scores, np.zeros((n_results + n_requests, block), np.float32), work, lane

@@ -114,7 +114,7 @@ class Program:
         """What a tile of scores needs, in a block of so many rows; see `layout.room_of`."""
         n_scores = len(self.which) * self.n_columns
         if self.is_single:
-            return single_room_of(n_scores, self.n_results, self.tile_rows, block)
+            return single_room_of(n_scores, self.n_results, len(self.which), self.tile_rows, block)
         return room_of(n_scores, self.n_classes, self.n_results, self.tile_rows)
 
     def sums(self) -> Array:

@@ -8,7 +8,8 @@ such an X anyway, and a vector has twice as many singles as doubles. All have on
     S : scores of the tile's rows, K × T, which are written over; finite in columns of no row
     wide : in double, 2 × T: the weights, whose sum stays one so, zero for no row; and scratch
     lane : scratch, SINGLE_ROOM × T; below it the row SINGLE_TRUTH, each row's label
-    R : the result of a block of rows, K × b, of which the tile's rows are those from `first` on
+    R : for a block of rows, K × b, of which the tile's rows are those from `first` on: the result
+        but for a factor of each row, which is left in row FACTOR of `lane`
     sums : added to, in their declared order
 
 Nothing that is nearly one is subtracted from one: a label whose probability is 1 − q has q as the
@@ -63,7 +64,7 @@ NOTHING = -inf
 
 @separate(SINGLE)
 def gradient(S: Any, wide: Any, lane: Any, first: int, R: Any, sums: Any) -> None:
-    """R = w (P − C), with loss, accuracy and curvature."""
+    """Row by row, factor · R = w (P − C), with loss, accuracy and curvature."""
     K, T = S.shape
     for t in range(T):
         lane[OWN, t] = S[as_index(lane[SINGLE_TRUTH, t]), t]
@@ -94,10 +95,6 @@ def gradient(S: Any, wide: Any, lane: Any, first: int, R: Any, sums: Any) -> Non
     _add_sums(wide, lane, K, sums)
     for t in range(T):
         R[as_index(lane[SINGLE_TRUTH, t]), first + t] = -wide[REST, t]
-    for t in range(0, T, 2 * LANES):
-        factor = load_stored(lane, FACTOR, t)
-        for k in range(K):
-            store(load_stored(R, k, first + t) * factor, R, k, first + t)
 
 
 @separate(types.void(MATRIX, SINGLE_MATRIX, types.intp, VECTOR))

@@ -39,7 +39,7 @@ def downward(dtype: str) -> Any:
 def upward(dtype: str) -> Any:
     """`_up` for a triangle of one precision."""
     p = PRODUCTS[np.dtype(dtype)]
-    signature = types.void(p.matrix, MATRIX, p.matrix, MATRIX, p.flat, p.matrix)
+    signature = types.void(p.matrix, MATRIX, p.matrix, MATRIX, p.flat, p.matrix, VECTOR)
     copy = with_globals(
         _up, p.name, pack_results=p.pack_results, add_transpose_product=p.add_transpose_product
     )
@@ -70,8 +70,13 @@ def _down(L: Any, B: Any, Yt: Any, sums: Any, nothing: Any, S: Any) -> None:
                 Yt[k, i + t] = row[k]
 
 
-def _up(L: Any, B: Any, pulled: Any, R: Any, R_data: Any, copied: Any) -> None:
-    """B ← L⁻ᵀ B; `pulled` is zero and sums what the rows below take away, in panels."""
+def _up(
+    L: Any, B: Any, pulled: Any, R: Any, R_data: Any, copied: Any, no_sums: Any
+) -> None:  # fmt: skip
+    """B ← L⁻ᵀ B; `pulled` is zero and sums what the rows below take away, in panels.
+
+    `no_sums` is empty: those of the columns of R are not needed.
+    """
     d, K = B.shape
     width = pulled.shape[1]
     for i in range((d - 1) // PANEL * PANEL, -1, -PANEL):
@@ -86,6 +91,6 @@ def _up(L: Any, B: Any, pulled: Any, R: Any, R_data: Any, copied: Any) -> None:
                 for k in range(K):
                     B[i + u, k] -= left[i + u] * row[k]
         if i:
-            pack_results(R, 0, R.shape[1], R_data, R, -1)
+            pack_results(R, 0, R.shape[1], R_data, no_sums)
             here = address_of(L) + i * L.strides[0]
             add_transpose_product(here, L.strides[0], size, 0, i, R_data, pulled, copied)

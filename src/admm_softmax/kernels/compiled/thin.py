@@ -26,6 +26,7 @@ from admm_softmax.kernels.compiled.lanes import (
     load_stored,
     spread,
     spread_single,
+    store,
     store_as,
     sum_lanes,
 )
@@ -178,11 +179,11 @@ def _pack(
                 out[t, j - first] = entry[0]
 
 
-def _pack_results(R: Any, first: int, count: int, out: Any, total: Any, column: int) -> None:
+def _pack_results(R: Any, first: int, count: int, out: Any, of_columns: Any) -> None:
     """A tile of R, of `count` rows from `first` on of a block, in X's precision.
 
     Laid out as `add_transpose_product` takes it: column by column. The sums of the columns are
-    added to a column of `total`, if that is not negative.
+    added to `of_columns`, unless that is empty.
     """
     place = len(out) // R.shape[0]
     for k in range(R.shape[0]):
@@ -191,38 +192,39 @@ def _pack_results(R: Any, first: int, count: int, out: Any, total: Any, column: 
             numbers = load(R, k, t)
             of_column = of_column + numbers
             store_as(numbers, out, k * place + first + t)
-        if column >= 0:
-            total[k, column] += sum_lanes(of_column)
+        if len(of_columns):
+            of_columns[k] += sum_lanes(of_column)
 
 
-def _flush(part: Any, total: Any, n_columns: int, is_first: bool) -> None:
-    """Add `part`, which is in panels, to `total`, in double, or write it there at first.
+def _flush(part: Any, total: Any, is_first: bool) -> None:
+    """Add `part` to `total`, in double, or write it there at first. It becomes zero."""
+    for k in range(part.shape[0]):
+        if is_first:
+            for j in range(part.shape[1]):
+                total[k, j] = part[k, j]
+                part[k, j] = 0.0
+        else:
+            for j in range(part.shape[1]):
+                total[k, j] += part[k, j]
+                part[k, j] = 0.0
 
-    It becomes zero.
+
+def _scale_single_results(R: Any, first: int, count: int, out: Any, of_columns: Any) -> None:
+    """As `_pack_results`, for single R of a whole block: it lies as it should, as `out`.
+
+    Its last rows, one for each request, are factors of the others.
     """
-    K, width = total.shape[0], part.shape[1]
-    for j in range(0, n_columns, width):
-        length = smaller(width, n_columns - j)
-        for k in range(K):
-            row = part[len(part) - (j // width + 1) * K + k]
-            if is_first:
-                for i in range(length):
-                    total[k, j + i] = row[i]
-                    row[i] = 0.0
-            else:
-                for i in range(length):
-                    total[k, j + i] += row[i]
-                    row[i] = 0.0
-
-
-def _sum_single_results(R: Any, first: int, count: int, out: Any, total: Any, column: int) -> None:
-    """As `_pack_results`, for single R of a whole block: it lies as it should, as `out`."""
-    if column >= 0:
-        for k in range(R.shape[0]):
-            of_column = spread_single(0.0)
-            for t in range(first, first + count, 2 * LANES):
-                of_column = of_column + load_stored(R, k, t)
-            total[k, column] += sum_lanes(of_column)
+    n_results = len(out) // R.shape[1]
+    n_requests = R.shape[0] - n_results
+    K = n_results // n_requests
+    for k in range(n_results):
+        of_column, factors = spread_single(0.0), n_results + k // K
+        for t in range(first, first + count, 2 * LANES):
+            numbers = load_stored(R, k, t) * load_stored(R, factors, t)
+            of_column = of_column + numbers
+            store(numbers, R, k, t)
+        if len(of_columns):
+            of_columns[k] += sum_lanes(of_column)
 
 
 class Forward(NamedTuple):
@@ -281,17 +283,17 @@ class Products:
     @cached_property
     def pack_results(self) -> Any:
         """R as `add_transpose_product` takes it."""
-        return self._made(_pack_results, MATRIX, I, I, self.flat, MATRIX, I)
+        return self._made(_pack_results, MATRIX, I, I, self.flat, VECTOR)
 
     @cached_property
-    def sum_single_results(self) -> Any:
-        """The sums of single R."""
-        return self._made(_sum_single_results, SINGLE_MATRIX, I, I, self.flat, MATRIX, I)
+    def scale_single_results(self) -> Any:
+        """Single R, but for its factors before, and its sums."""
+        return self._made(_scale_single_results, SINGLE_MATRIX, I, I, self.flat, VECTOR)
 
     @cached_property
     def flush(self) -> Any:
         """Sums in the data's precision to those in double."""
-        return self._made(_flush, self.matrix, MATRIX, I, types.boolean)
+        return self._made(_flush, self.matrix, MATRIX, types.boolean)
 
 
 PRODUCTS = {
