@@ -5,10 +5,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import softmax
 
-from admm_softmax.design import DenseDesign
+from admm_softmax.design import DenseDesign, blocks
 from admm_softmax.kernels import rows, thresholds
-from admm_softmax.kernels.compiled import layout
+from admm_softmax.kernels.compiled import folds, layout
 from admm_softmax.kernels.compiled.entries import entry
 from tests.problems import placed
 
@@ -66,6 +67,33 @@ def test_designs_of_as_many_features_may_share_buffers(dtype, monkeypatch):
                     arrays = placed(design, [np.arange(300) % K, np.full(300, 1 / 300)])
                     products.append(design.fold(W, rows.gradient, arrays).product)
                 np.testing.assert_array_equal(*products)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows_per_group", [300, 3000], ids=["one part", "a total and a part"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_groups_are_added_up_and_leave_nothing_behind(
+    rows_per_group, intercept, dtype, monkeypatch
+):
+    monkeypatch.setattr(thresholds, "COMPILED_FROM_PRODUCTS", 0)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64 * 70 * 8)
+    monkeypatch.setattr(blocks, "MAX_GROUPS", 3)
+    rng = np.random.default_rng(0)
+    n, d, K = 3 * rows_per_group - 20, 70, 4
+    X = rng.standard_normal((n, d)).astype(dtype)
+    design = DenseDesign(X, intercept=intercept)
+    W, codes = rng.standard_normal((design.n_features, K)) / 9, rng.integers(0, K, n)
+    assert len(design._groups(W)) == 3
+    assert (rows_per_group > folds.FLUSH) == (rows_per_group == 3000)
+    handles = placed(design, [codes, np.full(n, 1 / n)])
+    first, second = (design.fold(W, rows.gradient, handles).product for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    whole = np.column_stack([X, np.ones(n)])[:, : design.n_features].astype(np.float64)
+    R = (softmax(whole @ W, axis=1) - np.eye(K)[codes]) / n
+    tol = 4 * np.finfo(dtype).eps * (abs(whole).T @ abs(R)).max()
+    np.testing.assert_allclose(first, whole.T @ R, rtol=0, atol=tol)
+    ((parts, _, _),) = design.buffers.values()
+    assert not parts.any()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
