@@ -12,14 +12,17 @@ import sys
 
 from admm_softmax._cpu import measured
 
-#: A fit makes about a hundred passes, which run compiled from so many multiplications in each of
-#: them on, or so many entries of X W. Compiled passes save, per pass on Zen 3: 15 to 20 ms over
-#: 20,000 × 500 with ten classes, and 25 ns or more per entry of X W over 50 columns.
-COMPILED_FROM_PRODUCTS = measured(wide=30_000_000, narrow=40_000_000)
+#: Passes run compiled from so many multiplications in each of them on, or so many entries of X W:
+#: there a fit saves about what loading takes. Fits of 8,000 × 500 and 16,000 × 50 with ten classes,
+#: with NumPy and compiled, take 392 and 207 ms, and 177 and 58 ms, on a Sapphire Rapids with
+#: AVX-512; held to AVX2 871 and 550 ms, and 198 and 83 ms.
+COMPILED_FROM_PRODUCTS = measured(wide=30_000_000, narrow=20_000_000)
 COMPILED_FROM_SCORES = 200_000
-#: The same where compiled code is loaded anyway. Over 1,797 × 64 with ten classes a compiled pass
-#: takes half the time, and a fit two thirds; in a new process nothing is lost or won.
-LOADED_FROM_PRODUCTS, LOADED_FROM_SCORES = 1_000_000, 15_000
+#: The same where compiled code is loaded anyway. Passes over 100 × 16, 1,000 × 16 and 3,000 × 16
+#: with three classes, 1,000 × 64 and 1,797 × 64 with ten take 0.28, 0.38, 1.0, 0.66 and 0.91 ms
+#: with NumPy there, and 0.35, 0.30, 0.49, 0.46 and 0.43 ms compiled; held to AVX2 0.28, 0.49, 1.3,
+#: 0.83 and 0.74 ms, and 0.36, 0.36, 0.70, 0.57 and 0.41 ms.
+LOADED_FROM_PRODUCTS, LOADED_FROM_SCORES = 200_000, 3_000
 #: From so many entries of a whole data set on, compiled code widens float16: ten times as fast as
 #: NumPy where the CPU has no instruction for it.
 COMPILED_FROM_ENTRIES = 20_000_000

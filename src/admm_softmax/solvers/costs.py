@@ -27,10 +27,12 @@ THIN = measured(wide=2.5, narrow=1.5)
 WIDE = 2
 #: Iterations of ADMM assumed when comparing costs of set-up and iterations.
 TYPICAL_ITERATIONS = 100
-#: A step of Newton's method with so many operations takes about as long as two passes take in
-#: calls alone. On one thread of an EPYC (Zen 3) a step of 4e6 took 0.77 ms, one of 2e6 0.34 ms,
-#: and a pass over a few hundred rows 0.25 to 0.45 ms.
-NEWTON_OPERATIONS = 4e6
+#: The most operations in a step of Newton's method that cost less than the passes it saves, which
+#: on small data consist of calls. Whole fits by L-BFGS / by Newton's method on a Sapphire Rapids,
+#: with AVX-512 and held to AVX2: with steps of 3.7e6 (300 × 20, K = 5) 2.5 and 2.0; 7.5e6
+#: (2,000 × 60, two classes) 1.17 and 1.16; 8.3e6 (500 × 30, K = 4) 1.55 and 1.24; 1.1e7
+#: (1,000 × 20, K = 5) 1.37 and 1.0; 2.1e7 (2,000 × 100, two classes) 0.7 and 0.65.
+NEWTON_OPERATIONS = measured(wide=1.2e7, narrow=9e6)
 
 
 def pass_cost(problem: Problem) -> float:
