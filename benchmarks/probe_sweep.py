@@ -98,7 +98,7 @@ class Peer:
             from sklearnex.linear_model import LogisticRegression as kind  # noqa: PLC0415
 
             self.kind = kind
-        self.threads = best_threads(lambda threads: self._fit(train, 1.0, SHORT, threads), 0.0)
+        self.threads = best_threads(lambda threads: self._fit(train, 1.0, SHORT, threads))
         self.seconds, self.scores, self.models = [], [], []
 
     def _fit(self, rows, C, max_iter, threads):

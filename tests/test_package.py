@@ -54,8 +54,9 @@ def test_the_demo_prints_a_table_and_writes_a_page(tmp_path, capsys):
     assert main(["demo", "--out", str(folder)]) == 0
     printed = capsys.readouterr().out
     assert f"Plots and report: {folder / 'report.html'}" in printed.splitlines()
-    assert "scikit-learn, lbfgs" in printed
-    assert printed.count(" BLAS thread") == 2  # a line for each peer
+    for solver in digits.PEERS:
+        assert f"│ {solver} " in printed
+    assert printed.count(" BLAS thread") == len(digits.PEERS)  # a line for each
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/png;base64,") == 4
     assert_self_contained(page)
@@ -84,10 +85,24 @@ def test_a_peer_gets_the_threads_that_suit_it(slow, monkeypatch):
     monkeypatch.setattr(digits.time, "perf_counter", lambda: clock[0])
 
     assert digits.best_threads(fit) == 5 - slow
-    assert tried == [1, 4] * 3
-    tried.clear()
-    assert digits.best_threads(fit, patience=0.0) == 5 - slow
-    assert tried == [1, 4]
+    assert tried == [4, 1, 4, 4, 1, 1, 4]
+    for name, turns in (("PATIENCE", [1, 4, 4, 1]), ("LONG_TURN", [1, 4])):
+        monkeypatch.setattr(digits, name, 0.0)
+        tried.clear()
+        assert digits.best_threads(fit, is_warm=True) == 5 - slow
+        assert tried == turns
+
+
+@pytest.mark.parametrize("fast", [1, 4])
+def test_a_cold_fit_does_not_choose_the_threads(fast, monkeypatch):
+    monkeypatch.setattr(digits, "cpu_count", lambda: 4)
+    seconds, clock = iter([60.0]), [0.0]
+
+    def fit(threads):
+        clock[0] += next(seconds, 0.0) + (20.0 if threads == fast else 25.0)
+
+    monkeypatch.setattr(digits.time, "perf_counter", lambda: clock[0])
+    assert digits.best_threads(fit) == fast
 
 
 def test_with_one_core_there_is_nothing_to_choose(monkeypatch):

@@ -32,6 +32,11 @@ from admm_softmax.solvers import ADMM
 
 #: Weak regularisation, the same for both libraries.
 ALPHA = 1e-3
+#: scikit-learn's solvers for these data.
+PEERS = ("lbfgs", "newton-cg")
+#: The choice of threads ends after the turn in which so many seconds are over, but only where a
+#: turn takes so many does one suffice.
+PATIENCE, LONG_TURN = 1.0, 10.0
 #: The method whose fit is drawn.
 SHOWN_MODEL = "ours, 'admm'"
 
@@ -51,10 +56,11 @@ class Method:
 
     @property
     def label(self) -> str:
-        """The name, with a peer's threads on a second line of the cell."""
+        """The name; of a peer, library, solver and threads on lines of their own in the cell."""
         if self.blas is None:
             return self.name
-        return f"{self.name}\n({self.blas} BLAS thread{'s' if self.blas > 1 else ''})"
+        name = self.name.replace(", ", ",\n")
+        return f"{name}\n({self.blas} BLAS thread{'s' if self.blas > 1 else ''})"
 
 
 @dataclass(frozen=True)
@@ -99,18 +105,22 @@ def run_demo(out: Path, *, repeats: int = 5) -> tuple[list[Row], Path]:
     return rows, write_page(page, out / "report.html")
 
 
-def best_threads(fit: Callable[[int], object], patience: float = 1.0) -> int:
+def best_threads(fit: Callable[[int], object], *, is_warm: bool = False) -> int:
     """The number of threads, one or one per core, with which `fit(threads)` is faster.
 
-    The two take turns, three times or until the seconds of `patience` are over, and the
-    least time of each is compared: so it does not matter that the first fit is a cold one.
+    A first fit does not count, unless the caller has made one: a cold one is slower. Then the
+    two take turns, every other turn in the opposite order: three turns, or two where they last
+    longer than PATIENCE, or one longer than LONG_TURN. The least time of each is compared.
     """
-    least = dict.fromkeys(sorted({1, cpu_count()}), float("inf"))
-    start = time.perf_counter()
-    for _ in range(3):
-        for threads in least:
+    order = sorted({1, cpu_count()})
+    if not is_warm:
+        fit(order[-1])
+    least, start = dict.fromkeys(order, float("inf")), time.perf_counter()
+    for turn in range(3):
+        for threads in order:
             least[threads] = min(least[threads], _seconds(partial(fit, threads)))
-        if time.perf_counter() - start > patience:
+        order.reverse()
+        if time.perf_counter() - start > (PATIENCE if turn else LONG_TURN):
             break
     return min(least, key=least.__getitem__)
 
@@ -126,7 +136,7 @@ def _methods(split: dict[str, Any]) -> list[Method]:
     for method in methods:
         method.fit(split)
     C = 1.0 / (len(split["X"]) * ALPHA)
-    for solver in ("lbfgs", "newton-cg"):
+    for solver in PEERS:
         make = partial(LogisticRegression, C=C, solver=solver, max_iter=2000)
         with_threads = partial(Method, f"scikit-learn, {solver}", make)
         methods.append(with_threads(_best_for(with_threads, split)))
