@@ -5,7 +5,7 @@
     python benchmarks/small_fits.py first
 
 small : iris, wine and breast cancer as they are and scaled, default settings of both libraries.
-    scikit-learn's solvers run with one BLAS thread and with all; the fastest of the four counts.
+    scikit-learn's solvers run with one BLAS thread and with all; the fastest of the six counts.
 threads : n_threads=None against one thread and two, idle and beside a process that keeps a core
     busy.
 first : 20,000 × 500 with ten classes in three processes that share a cache, empty at first.
@@ -28,6 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import ThreadpoolController
 
 from admm_softmax import SoftmaxRegression
+from admm_softmax.experiments.digits import PEERS
 
 SMALL = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}
 SHAPES = {
@@ -92,7 +93,7 @@ def compare_small(rounds):
         X, y = load(return_X_y=True)
         for scaled, rows in (("", X), (", scaled", StandardScaler().fit_transform(X))):
             methods = {"ours": partial(SoftmaxRegression().fit, rows, y)}
-            for solver in ("lbfgs", "newton-cg"):
+            for solver in PEERS:
                 for threads in (1, os.cpu_count()):
                     peer = partial(fit_peer, pools, solver, threads, rows, y)
                     methods[f"{solver}, {threads} threads"] = peer

@@ -33,7 +33,7 @@ from admm_softmax.solvers import ADMM
 #: Weak regularisation, the same for both libraries.
 ALPHA = 1e-3
 #: scikit-learn's solvers for these data.
-PEERS = ("lbfgs", "newton-cg")
+PEERS = ("lbfgs", "newton-cg", "newton-cholesky")
 #: The choice of threads ends after the turn in which so many seconds are over, but only where a
 #: turn takes so many does one suffice.
 PATIENCE, LONG_TURN = 1.0, 10.0
