@@ -5,6 +5,7 @@ with the better of one thread and one per core, chosen by short fits on the data
 before the clock starts; `threads` tells the table which it was.
 """
 
+import time
 import warnings
 from contextlib import nullcontext
 from functools import cache
@@ -15,12 +16,17 @@ from benchopt import BaseSolver
 from benchopt.stopping_criterion import NoCriterion
 from threadpoolctl import ThreadpoolController
 
+from admm_softmax._parallel import cpu_count
 from admm_softmax.experiments.digits import best_threads
 
 #: Iterations of the fits that warm a peer up and choose its threads. Few would weigh the checks of
 #: the data, which like threads, as much as the iterations, which may not: on 100,000 × 200 with two
 #: classes five of scikit-learn's take as long with one thread as with two, 70 two thirds of it.
 WARM_UP = 15
+#: Iterations are doubled until such a fit takes so many seconds: checks take some hundredths.
+LEAST_SECONDS = 0.3
+#: Iterations beyond which they are not: some peers stop by themselves.
+MOST_ITERATIONS = 500
 
 
 @cache
@@ -38,12 +44,26 @@ def limited(threads):
     return _pools().limit(limits=1) if threads == 1 else nullcontext()
 
 
+def long_enough(fit, first, most=MOST_ITERATIONS):
+    """With how many iterations `fit` takes LEAST_SECONDS: `first`, doubled, and at most `most`.
+
+    The fits also warm it up.
+    """
+    iterations = min(first, most)
+    while True:
+        begin = time.perf_counter()
+        fit(iterations)
+        if iterations == most or time.perf_counter() - begin >= LEAST_SECONDS:
+            return iterations
+        iterations = min(2 * iterations, most)
+
+
 class Sampled(BaseSolver):
     """A solver on one data set: `W`, `b`, and `work` in words, after a run."""
 
     #: Why it does not run on sparse data, if it does not.
     dense_only = None
-    #: Points of its curve in the fits that warm it up.
+    #: Points of its curve in the first fit that warms it up; more if that is over at once.
     short = WARM_UP
 
     def skip(self, X, y, n_classes, alpha):
@@ -61,7 +81,8 @@ class Sampled(BaseSolver):
         self.threads = self.choose_threads()
 
     def choose_threads(self):
-        return best_threads(self.warm_up_with)
+        points = long_enough(lambda points: self.warm_up_with(cpu_count(), points), self.short)
+        return best_threads(lambda threads: self.warm_up_with(threads, points), is_warm=True)
 
     def get_result(self):
         return {"W": self.W, "b": self.b, "threads": self.threads}
@@ -75,9 +96,9 @@ class Restarted(Sampled):
     unit = "iterations"
     tol = 1e-9
 
-    def warm_up_with(self, threads):
+    def warm_up_with(self, threads, points):
         self.threads = threads
-        self.run(self.short - 1)
+        self.run(points - 1)
 
     def get_next(self, stop_val):
         # Half of the time goes to the last run; summarize.py interpolates between runs.
@@ -109,8 +130,8 @@ class Stepped(Sampled):
     stopping_criterion = NoCriterion(strategy="callback")
     short = 2
 
-    def warm_up_with(self, threads):
-        self.threads, left = threads, iter([True] * self.short)
+    def warm_up_with(self, threads, points):
+        self.threads, left = threads, iter([True] * points)
         self.run(lambda: next(left, False))
 
     def get_next(self, stop_val):

@@ -19,7 +19,7 @@ class Solver(Stepped):
 
         The library sets its threads and BLAS's itself.
         """
-        self.warm_up_with(cpu_count())
+        self.warm_up_with(cpu_count(), self.short)
         return self.threads
 
     def run(self, callback):

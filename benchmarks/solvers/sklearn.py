@@ -19,7 +19,7 @@ class Solver(Logistic):
 
     @property
     def short(self):
-        # A step of the others reads X many times.
+        # An iteration of the others takes longer; short ones are doubled by the clock.
         return WARM_UP if self.solver == "lbfgs" else 3
 
     @property
