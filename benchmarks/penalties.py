@@ -10,13 +10,14 @@ scratch. How many iterations that takes is found before, untimed, by the part `c
 only solver of scikit-learn that takes ‖W‖₁ and several classes) and cyanure run with a doubling
 number of iterations, then the last interval is halved down to a twentieth; ours run with a falling
 tolerance. A peer whose next run would take longer than `--limit` seconds is stopped, and its gap
-then is quoted. Every peer is warmed up and has the better of one and all BLAS threads; ours runs
-before, between and after them, and times are medians of three runs where they are short.
+then is quoted. Every peer is warmed up and has the better of one and all BLAS threads, chosen by
+fits that take 0.3 s or are whole. Ours and a peer take turns, three times, or once where the peer
+takes more than a minute, and ours runs once more after them. Medians count.
 
 *Paths.* 100 penalties as `softmax_path(X, y, 100)` chooses them, beside one fit at the smallest.
 adelie fits the same penalties of the group lasso. skglm fits K lassos of one class against the
 rest: another problem, which stands for speed alone. Both live in an environment of their own,
-whose Python `--peers` names.
+whose Python `--peers` names, and take turns with ours by the same rule.
 
 Counts and measurements are kept in a file, `--points`, so that shapes and parts may be run one by
 one; `--print` writes the tables from it alone.
@@ -25,29 +26,34 @@ one; `--print` writes the tables from it alone.
 import argparse
 import json
 import resource
-import subprocess
-import tempfile
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from benchmark_utils.elsewhere import Elsewhere, Failed
 from benchmark_utils.generators import embedding_like, planted, text_like
+from benchmark_utils.peers import WARM_UP, limited, long_enough
 from benchmark_utils.tables import RESULTS, heading, publish
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_limits
 
 from admm_softmax import Problem, SoftmaxRegression, datasets, penalties, softmax_path
+from admm_softmax._parallel import cpu_count
+from admm_softmax.experiments.digits import best_threads
 from admm_softmax.path.largest_alpha import largest_alpha
 
 GAP = 1e-4
-#: The longest run of a peer, in seconds of CPU where iterations are counted; and of adelie's
-#: paths.
+#: The longest run of a peer, in seconds of CPU where iterations are counted; and of adelie and
+#: skglm.
 LIMIT, PATH_LIMIT = 60.0, 100.0
-#: Runs up to so many seconds are repeated twice.
+#: Runs of ours alone up to so many seconds are repeated twice.
 SHORT = 5.0
+#: A peer that takes more seconds has one turn, others three.
+LONG = 60.0
+#: Penalties of the path, or classes, that adelie's and skglm's threads are chosen by at least.
+FEW, FEW_CLASSES = 20, 1
 TOLERANCES = [1e-3, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5, 5e-6]
 
 
@@ -79,12 +85,25 @@ def timed(function):
     return found, time.perf_counter() - began
 
 
-def median_time(function, first=None):
+def median_time(function):
     """The median of three runs, or of the one that was long."""
-    seconds = [timed(function)[1] if first is None else first]
+    seconds = [timed(function)[1]]
     while seconds[0] <= SHORT and len(seconds) < 3:
         seconds.append(timed(function)[1])
     return float(np.median(seconds))
+
+
+def in_turns(own, peer):
+    """What both return, seconds first: ours before, between and after the turns of the peer."""
+    mine, theirs = [own()], []
+    while len(theirs) < 3 and not (theirs and theirs[0][0] > LONG):
+        theirs.append(peer())
+        mine.append(own())
+    return mine, theirs
+
+
+def median_seconds(runs):
+    return float(np.median([run[0] for run in runs]))
 
 
 def ours(X, y, alpha, run):
@@ -156,14 +175,10 @@ def find_count(gap_of, limit):
     return high, True
 
 
-def better_threads(fit):
-    """1 or None (all), by the shortest run."""
-    seconds = {}
-    for threads in (1, None):
-        with threadpool_limits(threads):
-            quietly(fit, 1)
-            seconds[threads] = timed(lambda: quietly(fit, 2))[1]
-    return min(seconds, key=seconds.get)
+def better_threads(fit, first, most):
+    """One or all, for `fit(threads, count)`, where a count of `most` is the whole."""
+    count = long_enough(lambda count: fit(cpu_count(), count), first, most)
+    return best_threads(lambda threads: fit(threads, count), is_warm=True)
 
 
 def values(X, y, alpha):
@@ -196,21 +211,25 @@ def one_fit(X, y, alpha, count):
     """Seconds and gaps of all who fit the lasso."""
     value = values(X, y, alpha)
 
-    def measured(fit, run):
-        result, seconds = timed(lambda: quietly(fit, X, y, alpha, run))
-        again = median_time(lambda: quietly(fit, X, y, alpha, run), seconds)
-        return again, value(*result) / count["goal"] - 1
+    def measured(fit, run, threads=None):
+        with limited(threads):
+            result, seconds = timed(lambda: quietly(fit, X, y, alpha, run))
+        return seconds, value(*result) / count["goal"] - 1
 
-    ours(X, y, alpha, count["ours"])
-    mine, found = [measured(ours, count["ours"])], {}
+    def own():
+        return measured(ours, count["ours"])
+
+    own()
+    mine, found = [], {}
     for name, peer in PEERS.items():
-        threads = better_threads(lambda n, fit=peer: fit(X, y, alpha, n))
-        with threadpool_limits(threads):
-            seconds, gap = measured(peer, count[name][0])
-        found[name] = seconds, gap, count[name][1]
-        print(f"  {name}: {found[name]}", flush=True)
-        mine.append(measured(ours, count["ours"]))
-    found["ours"] = float(np.median([s for s, _ in mine])), max(gap for _, gap in mine)
+        needed, is_enough = count[name]
+        threads = better_threads(lambda t, n, fit=peer: measured(fit, n, t), WARM_UP, needed)
+        runs, theirs = in_turns(own, lambda fit=peer, n=needed, t=threads: measured(fit, n, t))
+        mine += runs
+        found[name] = median_seconds(theirs), theirs[0][1], is_enough
+        print(f"  {name}, {threads} thread(s): {found[name]}", flush=True)
+    mine = mine or [own()]
+    found["ours"] = median_seconds(mine), max(gap for _, gap in mine)
     print(f"  ours: {found['ours']}, {mine}", flush=True)
     return found
 
@@ -219,35 +238,43 @@ def path(X, y, penalty, peers):
     """100 penalties, and one fit at the smallest of them; with adelie if that can."""
     found = {}
     softmax_path(X, y, [1.0, 0.5], penalty=penalty)  # warms up
-    walk, seconds = timed(lambda: softmax_path(X, y, 100, penalty=penalty))
-    found["path"] = median_time(lambda: softmax_path(X, y, 100, penalty=penalty), seconds)
+    walk = softmax_path(X, y, 100, penalty=penalty)
     alpha = walk.alphas[-1]
+
+    def own():
+        return timed(lambda: softmax_path(X, y, 100, penalty=penalty))[1]
+
     found["fit"] = median_time(lambda: SoftmaxRegression(alpha=alpha, penalty=penalty).fit(X, y))
     found |= {"alphas": len(walk.alphas), "range": walk.alphas[0] / alpha, "reads": walk.reads}
     if peers and isinstance(penalty, penalties.GroupLasso) and not sp.issparse(X):
-        found |= elsewhere(peers, X, y, alphas=walk.alphas)
+        with Elsewhere(peers, PATH_LIMIT, X=X, y=y, alphas=walk.alphas) as peer:
+            found |= beside(peer, own, "adelie", "path", FEW, len(walk.alphas))
         problem = Problem.of(X, y, alpha, penalty=penalty)
-        if "adelie" in found and "objective" in found:
-            W = np.vstack([walk.coefs[-1].T, walk.intercepts[-1]])
-            found["our objective"] = problem.objective(W)
+        W = np.vstack([walk.coefs[-1].T, walk.intercepts[-1]])
+        found["our objective"] = problem.objective(W)
+    if "path" not in found:
+        found["path"] = median_time(own)
     return found
 
 
-def elsewhere(python, X, y, **given):
-    """What sparse_peers.py measures in another environment; the lines printed in time."""
-    script = Path(__file__).parent / "benchmark_utils" / "sparse_peers.py"
-    with tempfile.TemporaryDirectory() as folder:
-        np.savez(Path(folder) / "data.npz", X=X, y=y, **given)
-        command = [python, script, Path(folder) / "data.npz"]
-        try:
-            told = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=PATH_LIMIT
-            ).stdout
-        except subprocess.TimeoutExpired as late:
-            told = (late.stdout or b"").decode() + '\n{"stopped": true}'
-    print(told, flush=True)
-    lines = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
-    return {key: value for line in lines for key, value in line.items()}
+def beside(elsewhere, own, name, whose, first, most):
+    """Seconds of a peer in another environment under `name`, of ours in turns with it `whose`."""
+    found = {}
+    try:
+        threads = better_threads(elsewhere.fit, first, most)
+        if name == "adelie":
+            found["half"] = elsewhere.fit(threads, most // 2)["seconds"]
+        answers = []
+
+        def peer():
+            answers.append(elsewhere.fit(threads, most))
+            return [answers[-1]["seconds"]]
+
+        mine, theirs = in_turns(lambda: [own()], peer)
+    except Failed as failed:
+        return found | failed.args[0]
+    found |= {whose: median_seconds(mine), name: median_seconds(theirs)}
+    return found | {key: answers[0][key] for key in answers[0] if key != "seconds"}
 
 
 def measure(name, parts, peers, known, limit):
@@ -263,7 +290,13 @@ def measure(name, parts, peers, known, limit):
         found = one_fit(X, y, alpha, known["count"])
         yield {"fit": found}
         if peers and not sp.issparse(X):
-            yield {"fit": found | elsewhere(peers, X, y, alpha=alpha)}
+            run = known["count"]["ours"]
+            with Elsewhere(peers, PATH_LIMIT, X=X, y=y, alpha=alpha) as peer:
+                found |= beside(
+                    peer, lambda: timed(lambda: ours(X, y, alpha, run))[1],
+                    "skglm", "ours beside skglm", FEW_CLASSES, int(y.max()) + 1,
+                )  # fmt: skip
+            yield {"fit": found}
     if "lasso" in parts:
         yield {"size": size, "lasso": path(X, y, penalties.Lasso(), None)}
     if "groups" in parts:
@@ -288,7 +321,10 @@ def fits_table(points):
             late = f"stopped after {seconds:.1f} s at a gap of {gap:.1e}: more than {times}"
             cells.append(f"{seconds:.2f} s: {times}" if is_enough else late)
         late = f"more than {PATH_LIMIT:.0f} s" if "stopped" in fit else ""
-        cells.append(f"{fit['skglm']:.2f} s" if "skglm" in fit else late)
+        if "skglm" in fit:
+            mine = fit.get("ours beside skglm", mine)
+            late = f"{fit['skglm']:.2f} s: {fit['skglm'] / mine:.1f} ×"
+        cells.append(late)
         yield "| " + " | ".join([*cells, str(point["count"]["nonzero"])]) + " |"
 
 

@@ -47,9 +47,10 @@ def limited(threads):
 def long_enough(fit, first, most=MOST_ITERATIONS):
     """With how many iterations `fit` takes LEAST_SECONDS: `first`, doubled, and at most `most`.
 
-    The fits also warm it up.
+    A fit before them, which warms it up, does not count.
     """
     iterations = min(first, most)
+    fit(iterations)
     while True:
         begin = time.perf_counter()
         fit(iterations)
