@@ -6,13 +6,15 @@
 
 Each file is a round. A time is the median over the rounds in which a solver ran on the data;
 the gap is relative to the least objective that any solver reached in any round. Writes
-results/table.md and one plot per data set, of the first round. With --readme it also puts a
+results/table.md and one plot per data set, of the first round. Warns of a peer that ran in fewer
+rounds than others on the data and is nearly as fast as the fastest. With --readme it also puts a
 short table between the marks in README.md: a row per data set, at most --rows, with our
 fastest solver and the fastest peer.
 """
 
 import argparse
 import re
+import sys
 from datetime import date
 from pathlib import Path
 
@@ -28,6 +30,8 @@ HERE = Path(__file__).parent
 GAPS = (1e-2, 1e-3, 1e-4)
 #: Gaps below it are rounding, and the best solver's own is zero.
 SMALLEST_GAP = 1e-8
+#: A peer within this factor of the fastest peer has to run in all rounds.
+NEARLY = 1.5
 OURS = "admm-softmax"
 MARKS = "<!-- benchmark -->", "<!-- /benchmark -->"
 METHOD = (
@@ -106,6 +110,19 @@ def summarize(frame):
     return summary.sort_values(
         ["data", 1e-3, 1e-2], key=lambda c: c.map(order) if c.name == "data" else c
     )
+
+
+def too_few_runs(summary):
+    """A warning for each peer that may be the fastest on some data, but ran in few rounds there."""
+    for data, group in summary[~summary.ours].groupby("data", sort=False):
+        least = group[1e-3].min()
+        near = group[np.isfinite(group[1e-3]) & (group[1e-3] <= NEARLY * least)]
+        for _, row in near[near.runs < group.runs.max()].iterrows():
+            yield (
+                f"warning: {row.solver} is within a factor {NEARLY} of the fastest peer on {data} "
+                f"({seconds(row[1e-3])} and {seconds(least)} s), but ran in {row.runs} of "
+                f"{group.runs.max()} rounds: add it to CONTENDERS in the Makefile"
+            )
 
 
 def full_table(summary):
@@ -208,6 +225,8 @@ def main():
     )
     summary = summarize(frame)
     publish(arguments.out / "table.md", head, full_table(summary))
+    for warning in too_few_runs(summary):
+        print(warning, file=sys.stderr)
     first = frame.groupby(["dataset_name", "solver_name"])["round"].transform("min")
     plot(frame[frame["round"] == first], arguments.out)
     if arguments.readme:
