@@ -27,7 +27,6 @@ passes it: no bracket, no line search. Left of it lies the λ at which the large
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import wrightomega
 
 from admm_softmax._arrays import EPS, Array, Labels
 from admm_softmax.kernels.softmax import minus_labels, softmax
@@ -118,6 +117,8 @@ def _rounding(Z: Array, V: Array, rho: float) -> Array:
 
 def _from_scalar_equation(V: Array, labels: Labels, rho: float) -> Array:
     """Solve φ(λ) = 0 by Newton from the left, and return z = λ + log p."""
+    from scipy.special import wrightomega  # noqa: PLC0415  (slow to load, and most rows converge)
+
     a = V - minus_labels(np.zeros_like(V), labels) / rho
     log_rho = np.log(rho)
     lam = a.max(axis=1) - 1.0 / rho

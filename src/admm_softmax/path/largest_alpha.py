@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
 
 from admm_softmax._arrays import Array
 from admm_softmax.design import DenseDesign
@@ -88,6 +87,8 @@ def _along(problem: Problem, directions: Array) -> Array:
 
 def _along_by_passes(problem: Problem, directions: Array) -> Array:
     """The same by L-BFGS on the few coefficients, one read of X per gradient."""
+    from scipy.optimize import minimize  # noqa: PLC0415  (slow to load)
+
     d, K = problem.shape
     if problem.design.intercept:
         directions = np.column_stack([directions, np.eye(d)[:, -1]])

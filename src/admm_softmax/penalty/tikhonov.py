@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator
 
 from admm_softmax._arrays import Array
 from admm_softmax._cached import cached_property
@@ -99,7 +98,7 @@ def as_operator(operator: Any) -> Any:
     """A matrix of any kind as float64 CSR, or an error that says what is wrong with it."""
     if isinstance(operator, str):
         raise ValueError(f"operator must be 'identity' or a matrix, got {operator!r}")
-    if isinstance(operator, LinearOperator):
+    if not sp.issparse(operator) and not isinstance(operator, np.ndarray):
         operator = _assembled(operator)
     if not sp.issparse(operator):
         operator = np.asarray(operator)
@@ -117,8 +116,12 @@ def as_operator(operator: Any) -> Any:
     return L
 
 
-def _assembled(operator: LinearOperator, size: int = 512) -> Any:
-    """The sparse matrix of a LinearOperator, from its action on unit vectors."""
+def _assembled(operator: Any, size: int = 512) -> Any:
+    """The sparse matrix of a LinearOperator, from its action on unit vectors; others unchanged."""
+    from scipy.sparse.linalg import LinearOperator  # noqa: PLC0415  (slow to load)
+
+    if not isinstance(operator, LinearOperator):
+        return operator
     d = operator.shape[1]
     columns = [
         sp.csc_array(operator.matmat(np.eye(d, min(size, d - i), -i))) for i in range(0, d, size)

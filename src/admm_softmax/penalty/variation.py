@@ -8,9 +8,6 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import null_space
-from scipy.optimize import linprog, lsq_linear, minimize
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import lsmr
 
 from admm_softmax._arrays import Array
 from admm_softmax.penalty.base import Split
@@ -131,6 +128,8 @@ class TotalVariation(Rough):
         size = float(np.abs(loss_gradient).max())
         if size == 0 or self.ridge > 0:
             return 0.0 if size == 0 else np.inf
+        from scipy.optimize import linprog  # noqa: PLC0415  (slow to load)
+
         cost = np.append(np.zeros(p), 1.0)
         equal = sp.hstack([self.D.T, sp.csr_array((d, 1))], format="csc")
         rows = sp.eye_array(p)
@@ -167,6 +166,8 @@ def constant_where(D: Any, W: Array, zero: Any) -> Array:
 
 def _joined_means(D: Any, w: Array, zero: Any) -> Array:
     """Means over the features that rows of D join; zero where a row holds one feature alone."""
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415  (slow to load)
+
     d, counts = D.shape[1], np.diff(D.indptr)
     edges = D.indices[np.repeat(zero & (counts == 2), counts)].reshape(-1, 2)
     graph = sp.coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(d, d))
@@ -181,6 +182,8 @@ def _nearest(D: Any, w: Array, zero: Any) -> Array:
     rows = D[zero]
     if not rows.shape[0]:
         return w
+    from scipy.sparse.linalg import lsmr  # noqa: PLC0415  (slow to load)
+
     return np.asarray(w - lsmr(rows, rows @ w, atol=1e-15, btol=1e-15, maxiter=10_000)[0])
 
 
@@ -192,6 +195,7 @@ def bounded_least_squares(A: Any, B: Array, lower: Array, upper: Array) -> Array
         return np.column_stack(
             [_exact(dense, B[:, k], lower[:, k], upper[:, k]) for k in range(B.shape[1])]
         )
+    from scipy.optimize import minimize  # noqa: PLC0415  (slow to load)
 
     def value(flat: Array) -> tuple[float, Array]:
         rest = A @ flat.reshape(lower.shape) - B
@@ -209,6 +213,8 @@ def _exact(A: Array, b: Array, lower: Array, upper: Array) -> Array:
     Y = np.where(fixed, lower, 0.0)
     free = ~fixed & (upper > lower)
     if free.any():
+        from scipy.optimize import lsq_linear  # noqa: PLC0415  (slow to load)
+
         rest = b - A @ Y
         found = lsq_linear(
             A[:, free], rest, (lower[free], upper[free]), method="bvls", tol=1e-15, max_iter=1000

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import splu
 
 from admm_softmax._arrays import Array
 from admm_softmax.problem import Problem
@@ -34,6 +33,8 @@ def sparse_inverse(matrix: Any) -> Callable[[Any], Array]:
             raise Breakdown("the penalty is singular: a column is not penalised")
         inverse = sp.diags_array(1.0 / diagonal)
         return lambda V: inverse @ V
+    from scipy.sparse.linalg import splu  # noqa: PLC0415  (slow to load)
+
     # Scaled to a unit diagonal, so that small pivots mean singularity and not small units.
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     D = sp.diags_array(scale)
