@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.model_selection import KFold, check_cv
 
 from admm_softmax._arrays import Array
 from admm_softmax._checks import check_real
@@ -89,6 +88,8 @@ class MultiOutputSoftmaxRegressionCV(MultiOutputClassifierBase):
 
     def _folds(self, n_rows: int) -> list[Any]:
         """How often each row is in the validation rows of each fold."""
+        from sklearn.model_selection import KFold, check_cv  # noqa: PLC0415  (loads all metrics)
+
         whole = isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool)
         cv = KFold(self.cv, shuffle=True, random_state=0) if whole else check_cv(self.cv)
         return [row_counts(test, n_rows) > 0 for _, test in cv.split(np.zeros((n_rows, 1)))]

@@ -9,7 +9,6 @@ from inspect import signature
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from sklearn.metrics import get_scorer
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
@@ -209,6 +208,8 @@ def score(estimator: Any, scoring: Any, X: Any, y: Any, sample_weight: Any, **pa
 def as_scorer(scoring: Any) -> Any:
     """The scorer, a function of model, X and y, that `scoring` names or is."""
     if scoring is None or isinstance(scoring, str):
+        from sklearn.metrics import get_scorer  # noqa: PLC0415  (loads all metrics)
+
         return get_scorer(scoring or "accuracy")
     if not callable(scoring):
         raise TypeError(f"scoring must be a name, a function or None, got {scoring!r}")

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import check_cv
 
 from admm_softmax._checks import check_count
 from admm_softmax.design import Rows
@@ -22,6 +21,8 @@ def fold_pairs(
     cv: Any, X: Any, y: Any, targets: Targets, routed: Mapping[str, Any]
 ) -> list[tuple[Any, Any]]:
     """Rows to fit and rows to hold out, for every fold; `routed` is for the splitter."""
+    from sklearn.model_selection import check_cv  # noqa: PLC0415  (loads all searches and metrics)
+
     if not getattr(X, "is_remote", False):
         labels = most_probable(y)
         splitter = check_cv(_as_cv(cv), labels, classifier=True)
