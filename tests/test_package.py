@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import admm_softmax
+from admm_softmax import estimators, path
 from admm_softmax.cli import main
 from admm_softmax.experiments import digits
 from tests.pages import assert_self_contained
@@ -20,6 +21,15 @@ def test_every_public_name_is_there():
     assert set(admm_softmax.__all__) <= set(dir(admm_softmax))
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         admm_softmax.nonsense  # noqa: B018
+
+
+def test_every_name_of_a_lazy_package_is_there():
+    for package in (estimators, path):
+        for name in package.__all__:
+            assert getattr(package, name) is not None
+        assert set(package.__all__) <= set(dir(package))
+        with pytest.raises(AttributeError, match=f"'{package.__name__}' has no attribute 'none'"):
+            package.none  # noqa: B018
 
 
 def loaded(statement):
@@ -39,14 +49,20 @@ def test_the_functional_core_needs_neither_scikit_learn_nor_numba():
         "run(Problem.of(np.eye(3), [0, 1, 2], 0.1), ADMM())"
     )
     assert not {"numba", "sklearn", "matplotlib", "rich"} & modules
+    assert not {"pandas", "scipy.optimize", "scipy.special", "scipy.stats"} & modules
+    assert not {"scipy.sparse.csgraph", "scipy.sparse.linalg"} & modules
 
 
-def test_estimators_do_not_load_numba_for_small_problems():
-    modules = loaded(
-        "from sklearn.datasets import load_iris; from admm_softmax import SoftmaxRegression;"
-        "SoftmaxRegression(0.1).fit(*load_iris(return_X_y=True))"
-    )
-    assert not {"numba", "matplotlib"} & modules
+@pytest.mark.parametrize("then", ["", "; SoftmaxRegression(0.1).fit(X, y).predict(X)"])
+def test_one_estimator_loads_what_a_small_fit_needs(then):
+    data = "import numpy as np; X, y = np.eye(6), np.arange(6) % 3"
+    base = loaded(f"{data}; import sklearn.base")  # has pandas and scipy.stats, in some versions
+    modules = loaded(f"{data}; from admm_softmax import SoftmaxRegression{then}") - base
+    assert not {"numba", "matplotlib", "pandas", "rich", "scipy.optimize", "scipy.stats"} & modules
+    for package in ("callback", "linear_model", "metrics", "model_selection", "preprocessing"):
+        assert f"sklearn.{package}" not in modules
+    for name in ("cross_validation", "multioutput", "paths"):
+        assert f"admm_softmax.estimators.{name}" not in modules
 
 
 def test_the_demo_prints_a_table_and_writes_a_page(tmp_path, capsys):

@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -31,6 +29,7 @@ from admm_softmax.estimators.distributed_labels import (
 from admm_softmax.estimators.exports import Exports
 from admm_softmax.estimators.inputs import opened
 from admm_softmax.estimators.labels import Targets, encode, encode_more, most_probable
+from admm_softmax.estimators.linear_classifier import LinearClassifier
 from admm_softmax.estimators.remedies import remedy
 from admm_softmax.estimators.sklearn_callbacks import warn_caller
 from admm_softmax.estimators.sklearn_parameters import check_settings, penalty_object
@@ -41,11 +40,14 @@ from admm_softmax.problem import Problem
 from admm_softmax.solvers import Result, Solver, Status
 from admm_softmax.solvers.checkpoint import EVERY
 
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
+
 FLOATS = [np.float64, np.float32]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SoftmaxClassifier(Exports, SparseCoefMixin, LinearClassifierMixin, BaseEstimator):
+class SoftmaxClassifier(Exports, LinearClassifier, BaseEstimator):
     """The settings that all estimators have.
 
     A data class only for its constructor, which stores each setting as it is, as
@@ -132,6 +134,8 @@ class SoftmaxClassifier(Exports, SparseCoefMixin, LinearClassifierMixin, BaseEst
 
     def to_sklearn(self) -> LogisticRegression:
         """A fitted LogisticRegression with the same classes and probabilities."""
+        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415  (slow to load)
+
         check_is_fitted(self)
         K, ratio = len(self.classes_), self._ratio
         C = penalty_and_C(self._alpha, K, self._total_weight, ratio)

@@ -6,33 +6,50 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
+from typing import Any
 
 from admm_softmax.design import Design
 from admm_softmax.estimators.coefficients import to_coef
 from admm_softmax.solvers import Iterate
 
-if TYPE_CHECKING:
+#: Whether scikit-learn has callbacks: from 1.9 on.
+HAS_CALLBACKS = find_spec("sklearn.callback") is not None
 
-    class CallbackSupportMixin:
-        """Gives an estimator the method `set_callbacks`."""
 
-        def _init_callback_context(self, **settings: Any) -> Any: ...
+class CallbackSupportMixin:
+    """Gives an estimator scikit-learn's method `set_callbacks`, where there is one.
 
-    def with_callbacks(method: Any) -> Any:
-        """Tear callbacks down at the end of a method."""
+    The methods are those of scikit-learn's mixin of this name. They are looked up when called:
+    an import of it loads its progress bars, and Rich with them.
+    """
 
-else:
-    try:
-        from sklearn.callback import CallbackSupportMixin, with_callbacks
-    except ImportError:  # before 1.9
+    if HAS_CALLBACKS:
 
-        class CallbackSupportMixin:
-            """Empty: scikit-learn has no callbacks before 1.9."""
+        def set_callbacks(self, *callbacks: Any) -> Any:
+            """Set scikit-learn's callbacks, instead of those set before."""
+            from sklearn.callback import CallbackSupportMixin as Theirs  # noqa: PLC0415  (slow)
 
-        def with_callbacks(method):
-            """Return the method unchanged."""
-            return method
+            return Theirs.set_callbacks(self, *callbacks)
+
+        def _init_callback_context(self, *args: Any, **settings: Any) -> Any:
+            from sklearn.callback import CallbackSupportMixin as Theirs  # noqa: PLC0415  (slow)
+
+            return Theirs._init_callback_context(self, *args, **settings)
+
+
+def with_callbacks(method: Any) -> Any:
+    """Tear callbacks down at the end of a method, where there are any."""
+
+    @wraps(method)
+    def managed(estimator: Any, *args: Any, **settings: Any) -> Any:
+        if not getattr(estimator, "_skl_callbacks", None):
+            return method(estimator, *args, **settings)
+        from sklearn.callback import with_callbacks as managing  # noqa: PLC0415  (slow to load)
+
+        return managing(method)(estimator, *args, **settings)
+
+    return managed
 
 
 def start_callbacks(
