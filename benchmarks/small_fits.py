@@ -1,14 +1,17 @@
-"""Small fits against scikit-learn's, threads by size, and the first fit of a fresh environment.
+"""Small fits against scikit-learn's, threads by size, the first fit, and the time of imports.
 
     python benchmarks/small_fits.py small --rounds 31
     python benchmarks/small_fits.py threads
     python benchmarks/small_fits.py first
+    python benchmarks/small_fits.py imports --beside ../before/src
 
 small : iris, wine and breast cancer as they are and scaled, default settings of both libraries.
     scikit-learn's solvers run with one BLAS thread and with all; the fastest of the six counts.
 threads : n_threads=None against one thread and two, idle and beside a process that keeps a core
     busy.
 first : 20,000 × 500 with ten classes in three processes that share a cache, empty at first.
+imports : fresh processes that load scikit-learn's base classes, then the estimator, then fit iris;
+    with `--beside`, in turns with the sources of another version.
 """
 
 import argparse
@@ -27,6 +30,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import ThreadpoolController
 
+import admm_softmax
 from admm_softmax import SoftmaxRegression
 from admm_softmax.experiments.digits import PEERS
 
@@ -54,6 +58,23 @@ from admm_softmax.kernels.compile_clock import compile_seconds
 loading, first, second = (b - a for a, b in zip(times, times[1:]))
 print(f"import {loading:.2f} s, first fit {first:.2f} s, second {second:.2f} s, "
       f"of the first {compile_seconds():.2f} s compiling")
+"""
+
+IMPORTS = """
+import sys
+import time
+times = [(time.perf_counter(), time.process_time())]
+def tick():
+    times.append((time.perf_counter(), time.process_time()))
+import sklearn.base
+tick()
+from admm_softmax import SoftmaxRegression
+tick()
+import numpy as np
+data = np.load(sys.argv[1])
+SoftmaxRegression().fit(data["X"], data["y"]).predict(data["X"])
+tick()
+print(*np.diff(times, axis=0).T.ravel())
 """
 
 
@@ -134,14 +155,42 @@ def compare_first():
             subprocess.run([sys.executable, "-c", FIRST], env=environment, check=True)
 
 
+def compare_imports(rounds, beside):
+    """Medians of time, and of processor time, which other work on the machine changes less."""
+    sources = {"this": os.path.dirname(os.path.dirname(admm_softmax.__file__))}
+    if beside is not None:
+        sources["the other"] = beside
+    times = {version: [] for version in sources}
+    with tempfile.TemporaryDirectory() as folder:
+        X, y = load_iris(return_X_y=True)
+        command = [sys.executable, "-c", IMPORTS, os.path.join(folder, "iris.npz")]
+        np.savez(command[-1], X=X, y=y)
+        for turn in range(rounds + 1):
+            for version, source in list(sources.items())[:: 1 if turn % 2 else -1]:
+                environment = {**os.environ, "PYTHONPATH": source, "PYTHONPYCACHEPREFIX": folder}
+                environment.pop("PYTHONDONTWRITEBYTECODE", None)
+                printed = subprocess.check_output(command, env=environment, text=True)
+                if turn:  # the first writes compiled modules
+                    times[version].append([float(word) for word in printed.split()])
+    print("| version | | sklearn.base, s | then the estimator, s | then iris, s |")
+    print("|---|---|---|---|---|")
+    for version, found in times.items():
+        middle = np.median(found, axis=0)
+        for kind, row in (("time", middle[:3]), ("processor time", middle[3:])):
+            print(f"| {version} | {kind} | " + " | ".join(f"{part:.3f}" for part in row) + " |")
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["small", "threads", "first"])
+    parser.add_argument("what", choices=["small", "threads", "first", "imports"])
     parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--beside", help="src of another version, for imports")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")  # a peer's warnings decide nothing
     if asked.what == "first":
         compare_first()
+    elif asked.what == "imports":
+        compare_imports(asked.rounds, asked.beside)
     else:
         (compare_small if asked.what == "small" else compare_threads)(asked.rounds)
 
