@@ -4,12 +4,18 @@ import os
 import platform
 from types import SimpleNamespace
 
+import numba
 import pytest
 from llvmlite import binding
+from numba.core.registry import cpu_target
 
 from admm_softmax import _cpu
 from admm_softmax.kernels.compiled.target import VECTOR_BYTES
 from admm_softmax.report.provenance import describe_machine
+
+on_x86 = pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="names CPUs of x86"
+)
 
 
 @pytest.fixture
@@ -25,7 +31,7 @@ def numpy_says(monkeypatch):
         _cpu.vector_instructions.cache_clear()
         _cpu._is_wide.cache_clear()
 
-    for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"):
+    for name in _cpu._SETTINGS:
         monkeypatch.delenv(name, raising=False)
     yield say
     monkeypatch.undo()
@@ -48,7 +54,7 @@ def test_constants_follow_the_width_of_vectors(numpy_says, features, name):
     assert (f"({name})" in describe_machine()) == (name is not None)
 
 
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names CPUs of x86")
+@on_x86
 @pytest.mark.parametrize(
     ("name", "features", "is_wide"),
     [
@@ -62,6 +68,57 @@ def test_constants_follow_what_numba_is_told(monkeypatch, name, features, is_wid
     monkeypatch.setenv("NUMBA_CPU_NAME", name)
     monkeypatch.setenv("NUMBA_CPU_FEATURES", features)
     assert _cpu.measured(wide=True, narrow=False) == is_wide
+
+
+@pytest.fixture
+def wide_host(monkeypatch):
+    """LLVM reports a CPU with AVX-512, and Numba is told nothing yet."""
+    told = binding.targets.FeatureMap(sse2=True, avx=True, avx2=True, avx512f=True)
+    monkeypatch.setattr(binding, "get_host_cpu_name", lambda: "skylake-avx512")
+    monkeypatch.setattr(binding, "get_host_cpu_features", lambda: type(told)(told))
+    for name in _cpu._SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    _cpu._is_wide.cache_clear()
+    yield
+    monkeypatch.undo()
+    _cpu._is_wide.cache_clear()
+    numba.config.reload_config()
+
+
+@on_x86
+@pytest.mark.usefixtures("wide_host")
+@pytest.mark.parametrize(
+    ("settings", "is_wide"),
+    [
+        ({"NUMBA_CPU_NAME": "generic"}, False),
+        ({"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "+avx512f"}, True),
+        ({"NUMBA_CPU_NAME": "x86-64"}, True),  # this CPU's features are added
+        ({"NUMBA_CPU_NAME": "nocona"}, False),
+        ({"NUMBA_CPU_NAME": "nocona", "NUMBA_ENABLE_AVX": "1"}, True),
+        ({"NUMBA_CPU_FEATURES": "-avx512f"}, False),
+        ({"NUMBA_ENABLE_AVX": "0"}, False),
+        ({"NUMBA_ENABLE_AVX": "1"}, True),
+        ({"NUMBA_ENABLE_AVX": "0", "NUMBA_CPU_FEATURES": "+avx512f"}, True),
+    ],
+    ids=str,
+)
+def test_constants_follow_what_numba_makes_of_its_settings(settings, is_wide, monkeypatch):
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    assert _cpu.measured(wide=True, narrow=False) == is_wide
+    numba.config.reload_config()
+    codegen = cpu_target.target_context.codegen()
+    cpu, features = codegen._get_host_cpu_name(), codegen._get_host_cpu_features()
+    assert (_cpu.vector_bytes(binding.get_process_triple(), cpu, features) == 64) == is_wide
+
+
+@pytest.mark.usefixtures("wide_host")
+def test_a_setting_that_is_no_number_leaves_avx_on(monkeypatch):
+    monkeypatch.setenv("NUMBA_ENABLE_AVX", "no")
+    with pytest.warns(RuntimeWarning, match="NUMBA_ENABLE_AVX"):
+        numba.config.reload_config()
+    assert numba.config.ENABLE_AVX
+    assert "+avx512f" in _cpu._features(None, "no")
 
 
 def test_constants_and_tiles_are_of_one_cpu(monkeypatch):

@@ -12,6 +12,11 @@ T = TypeVar("T")
 #: Sets of vector instructions, the widest first: what they are called, and what NumPy calls them.
 _VECTORS = {"AVX-512": "AVX512F", "AVX2": "AVX2", "NEON": "ASIMD"}
 
+#: What tells Numba which CPU to compile for.
+_SETTINGS = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_ENABLE_AVX")
+#: CPUs on which Numba does without AVX by itself.
+_AVX_IS_SLOW = {"corei7-avx", "core-avx-i", "sandybridge", "ivybridge", "nocona"}
+
 _PROBE = """
 target triple = "{triple}"
 define <16 x float> @probe(<16 x float> %x, <16 x float> %y) "prefer-vector-width"="512" {{
@@ -51,18 +56,44 @@ def vector_bytes(triple: str, cpu: str, features: str) -> int:
 
 
 @cache
-def _is_wide(cpu: str | None, features: str | None) -> bool:
-    """Whether code is made for AVX-512, where Numba is told a name of a CPU, or features of one."""
-    if cpu is None and features is None:
+def _is_wide(cpu: str | None, features: str | None, avx: str | None) -> bool:
+    """Whether code is made for AVX-512, where Numba is told the values of `_SETTINGS`, or some."""
+    if cpu is None and features is None and avx is None:
         return vector_instructions() == "AVX-512"
     binding = import_module("llvmlite.binding")
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
+    if features is None:
+        features = _features(cpu, avx)
     if cpu is None:
         cpu = binding.get_host_cpu_name()
-    if features is None:  # Numba then takes this CPU's, whatever the name
-        features = binding.get_host_cpu_features().flatten()
     return vector_bytes(binding.get_process_triple(), cpu, features) == 64
+
+
+def _features(cpu: str | None, avx: str | None) -> str:
+    """What Numba takes where it is told no features: this CPU's, whatever the name.
+
+    But none for the name "generic"; and without those of AVX where NUMBA_ENABLE_AVX is 0, which is
+    the default on some CPUs. As in `numba.core.config` and `numba.core.codegen`, which take too
+    long to load.
+    """
+    if cpu == "generic":
+        return ""
+    binding = import_module("llvmlite.binding")
+    try:
+        found = binding.get_host_cpu_features()
+    except RuntimeError:  # LLVM cannot tell
+        return ""
+    if avx is None:
+        is_on = (cpu or binding.get_host_cpu_name()) not in _AVX_IS_SLOW
+    else:
+        try:
+            is_on = int(avx) != 0
+        except ValueError:  # no number: Numba warns, and leaves it on
+            is_on = True
+    if not is_on:
+        found.update({name: False for name in found if name.startswith("avx")})
+    return str(found.flatten())
 
 
 def measured(*, wide: T, narrow: T) -> T:
@@ -70,8 +101,7 @@ def measured(*, wide: T, narrow: T) -> T:
 
     `wide` was measured on a Xeon with AVX-512 at 2.8 GHz, `narrow` on an EPYC (Zen 3) with
     AVX2, both with two cores, unless it says otherwise where it is used. CPUs of other kinds are
-    taken for the latter. What Numba is told to compile for (NUMBA_CPU_NAME, NUMBA_CPU_FEATURES)
-    counts more than this CPU.
+    taken for the latter. What Numba is told to compile for (NUMBA_CPU_NAME, NUMBA_CPU_FEATURES,
+    NUMBA_ENABLE_AVX) counts more than this CPU.
     """
-    told = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
-    return wide if _is_wide(*told) else narrow
+    return wide if _is_wide(*map(os.environ.get, _SETTINGS)) else narrow
