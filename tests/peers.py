@@ -1,7 +1,8 @@
-"""Peers (scikit-learn, SciPy): they are asked for a minimum, and for nothing else.
+"""Peers (scikit-learn, SciPy, CVXPY): they are asked for a minimum, and for nothing else.
 
 What a peer says about itself (a warning, its iterations, its evaluations) depends on its version
-and on the CPU. So every peer is run by `run_peer`, which looks at the gradient where it stopped.
+and on the CPU. So every peer is run by `run_peer`, which looks at the gradient where it stopped, or at
+what is zero at a solution where the penalty has kinks.
 """
 
 from __future__ import annotations
@@ -26,6 +27,15 @@ def run_peer(peer: Callable[[], T], gradient: Callable[[T], Any], tol: float) ->
     size = float(np.abs(gradient(found)).max())
     assert size <= tol, f"the peer stopped at a gradient of {size:.1e}; {tol:.1e} was wanted"
     return found
+
+
+def proximal_step(problem: Problem, W: Any) -> Any:
+    """W − prox(W − ∇f(W)), f the smooth part of F: zero at a solution, and small close to it.
+
+    For interior-point methods, which end at small entries where the solution has zeros: there the
+    optimality condition of a penalty with kinks is not small.
+    """
+    return W - problem.penalty.prox(W - problem.at(W).gradient, 1.0)
 
 
 def fitted(peer: Any, *data: Any) -> Any:
