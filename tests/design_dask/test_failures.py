@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from dask import delayed
 from distributed import wait
+from distributed.diagnostics.plugin import SchedulerPlugin
 
 from admm_softmax import ADMM, LBFGS, NewtonCG, Problem, run
 from admm_softmax.design.dask import DaskDesign
@@ -53,12 +54,27 @@ def kill(client, address):
     """End a worker's process at once, and wait until the scheduler knows."""
     pid = client.run(os.getpid, workers=[address])[address]
     os.kill(pid, signal.SIGKILL)
-    client.sync(_gone, client, address)
+    client.run_on_scheduler(gone, address)
 
 
-async def _gone(client, address):
-    while address in await client.scheduler.ncores():
-        await asyncio.sleep(0.01)
+class Removal(SchedulerPlugin):
+    """An event that is set when the scheduler removes a worker."""
+
+    def __init__(self, address):
+        self.address, self.event = address, asyncio.Event()
+
+    def remove_worker(self, scheduler, worker, **details):
+        if worker == self.address:
+            self.event.set()
+
+
+async def gone(address, dask_scheduler):
+    """Return when the scheduler, in whose loop this runs, no longer has this worker."""
+    removal = Removal(address)
+    dask_scheduler.add_plugin(removal, name=address)
+    if address in dask_scheduler.workers:
+        await removal.event.wait()
+    dask_scheduler.remove_plugin(name=address)
 
 
 def killing(client, at, name="make-part"):

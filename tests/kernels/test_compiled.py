@@ -1,7 +1,7 @@
 """The compiled twins compute what the NumPy specification says."""
 
 import pickle
-from threading import Event, Thread
+from threading import Event, Thread, current_thread
 
 import numpy as np
 import pytest
@@ -316,24 +316,33 @@ def tripled(x):
 def test_threads_that_compile_at_once_do_not_wait_for_each_other(monkeypatch):
     inner = jit.separate(types.float64(types.float64), name="inner")(tripled)
     outer = jit.separate(types.float64(types.float64), name="outer")(tripled)
-    is_loading, called_by = Event(), jit.called_by
+    is_loading = Event()
 
-    def note(dispatcher):
-        is_loading.set()
-        return called_by(dispatcher)
+    class NotedLock:
+        """Numba's lock, and a note that the other thread wants it."""
+
+        def __enter__(self):
+            if current_thread() is other:
+                is_loading.set()
+            global_compiler_lock.acquire()
+
+        def __exit__(self, *error):
+            global_compiler_lock.release()
 
     def load_while_numba_compiles():
         with global_compiler_lock:
             other.start()
-            is_loading.wait(0.2)  # in vain: whoever loads waits for Numba first
-            jit.load(inner)
+            # Whoever loads takes no lock of its own before Numba's, for which it waits now.
+            if is_loading.wait(60):
+                jit.load(inner)
 
-    monkeypatch.setattr(jit, "called_by", note)
+    monkeypatch.setattr(jit, "global_compiler_lock", NotedLock())
     other = Thread(target=jit.load, args=(outer,), daemon=True)
     first = Thread(target=load_while_numba_compiles, daemon=True)
     first.start()
-    first.join(60)
+    first.join(120)
     other.join(60)
+    assert is_loading.is_set()
     assert not first.is_alive()
     assert not other.is_alive()
 
