@@ -11,7 +11,6 @@ from llvmlite import binding
 from numba.core.registry import cpu_target
 
 from admm_softmax.kernels.compiled import jit, layout, target, thin
-from tests.machines import CPUS, cpu_flags
 from tests.trust.effort import DEEP
 
 #: Compares compiled folds with the specification; prints the width of the vectors.
@@ -81,17 +80,6 @@ def test_machines_of_different_width_may_share_a_cache(tmp_path):
     # Nor does the width depend on the machine that compiles.
     settings = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
     assert run(OTHER_MACHINE + CHECK, tmp_path, **settings) == ["16"]
-
-
-@on_x86
-@pytest.mark.parametrize(("name", "width"), [("haswell", 32), ("sse", 16), ("skylakex", 64)])
-def test_a_profile_plays_the_cpu_that_it_names(name, width, tmp_path):
-    (cpu,) = [cpu for cpu in CPUS if cpu.name == name]
-    if cpu.needs - cpu_flags():
-        pytest.skip(f"this CPU has no {', '.join(sorted(cpu.needs - cpu_flags()))}")
-    numba = {key: value for key, value in cpu.settings.items() if key.startswith("NUMBA_")}
-    code = "from admm_softmax.kernels.compiled import target; print(target.VECTOR_BYTES)"
-    assert run(code, tmp_path, **numba) == [str(width)]
 
 
 @pytest.mark.parametrize(
