@@ -1,7 +1,6 @@
 """Compiled code and the arrays laid out for it follow the CPU that Numba compiles for."""
 
 import os
-import re
 import subprocess
 import sys
 
@@ -104,60 +103,6 @@ def test_the_width_is_what_llvm_makes_of_name_and_features(cpu, features, width)
 def test_numba_compiles_for_what_the_width_comes_from():
     magic = cpu_target.target_context.codegen().magic_tuple()
     assert tuple(map(str, magic)) == target._TARGET
-
-
-EMIT = """
-from admm_softmax.kernels.compiled import target, jit
-import numpy as np
-target.VECTOR_BYTES, target.TILES = 16, target.TILE_SHAPES[32]  # 64-bit ARM's, before tiles are made
-from admm_softmax.kernels.compiled import thin
-products = thin.PRODUCTS[np.dtype(np.float32)]
-tiles, panels = products.by_tiles.product, products.by_panels.product
-for function in (tiles, panels, products.add_transpose_product):
-    jit.load(function)
-    dispatcher = jit._separate[function].dispatcher
-    print(dispatcher.inspect_llvm(dispatcher.signatures[0]))
-    print("; next")
-"""
-
-
-def retargeted(text, triple):
-    """The code for another target, without the functions that are already made for x86."""
-    text = re.sub(r'target triple = ".*"', f'target triple = "{triple}"', text)
-    text = re.sub(r'target datalayout = ".*"\n', "", text)
-    functions = re.compile(r"^define .*?^}\n", re.MULTILINE | re.DOTALL)
-
-    def keep(found):
-        if "llvm.x86." not in found[0]:
-            return found[0]
-        return f"declare void @{re.search(r'@(NRT_[a-z]+)', found[0])[1]}(ptr)\n"
-
-    return functions.sub(keep, text)
-
-
-def test_the_tiles_compile_for_64_bit_arm(tmp_path):
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    triple = "aarch64-unknown-linux-gnu"
-    try:
-        machine = binding.Target.from_triple(triple).create_target_machine(cpu="generic", opt=2)
-    except RuntimeError:
-        pytest.skip("this LLVM has no AArch64 target")
-    assert target.vector_bytes(triple, "neoverse-n1", "") == 16
-    assert target.vector_registers(triple, 16) == 32
-    known = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
-    done = subprocess.run(
-        [sys.executable, "-c", EMIT], capture_output=True, text=True, check=True,
-        env={**known, "NUMBA_CACHE_DIR": str(tmp_path)},
-    )  # fmt: skip
-    for text in done.stdout.split("; next")[:3]:
-        with binding.parse_assembly(retargeted(text, triple)) as module:
-            module.data_layout = str(machine.target_data)
-            code = machine.emit_assembly(module)
-        found = re.findall(r"fmla\tv(\d+)\.4s", code)
-        assert len(found) >= 20, "a tile of 4 × 5 sums"
-        spills = re.findall(r"(?:str|stp)\tq\d+, .*\[sp", code)
-        assert len(spills) < 20, spills
 
 
 def test_large_fits_run_where_numba_may_not_compile(tmp_path):
