@@ -7,12 +7,10 @@ import sys
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
-from admm_softmax import LBFGS, Problem, SoftmaxRegressionCV, run, softmax_path
+from admm_softmax import SoftmaxRegressionCV, softmax_path
 from admm_softmax.kernels import compile_clock
 from admm_softmax.kernels.compile_clock import compile_seconds
-from admm_softmax.kernels.compiled import loading
 from admm_softmax.path.fitter import Fitter
 from admm_softmax.solvers import loop
 
@@ -33,24 +31,55 @@ print(compile_seconds(), time.perf_counter() - begin, history["seconds"][-1])
 """
 
 FITS = """
-import itertools
 import numpy as np
 import scipy.sparse as sp
-from admm_softmax import ADMM, LBFGS, NewtonCG, Problem, SoftmaxRegression, penalties, run, warm_up
-from admm_softmax.design import HalfDesign
+from admm_softmax import (
+    ADMM, LBFGS, NewtonCG, Problem, SoftmaxRegression, SoftmaxRegressionCV, penalties, run, warm_up
+)
+from admm_softmax.design import DenseDesign, HalfDesign
 from admm_softmax.kernels.compiled import loading
+from admm_softmax.kernels.thresholds import COMPILED_FROM_PRODUCTS, repays_panels
 
 warm_up()
 warm = set(loading._loaded)
 print(len(warm))
-X, y = np.random.default_rng(0).standard_normal((30_000, 20)), np.arange(30_000) % 10
+
+def fit(rows, labels, *solvers):
+    problem = Problem.of(rows, labels, 1e-3)
+    assert problem.design.compiles(problem.n_classes)
+    for solver in solvers:
+        run(problem, solver, max_iter=2, tol=0.0)
+
+def in_bits(single):
+    return HalfDesign((single.view(np.uint32) >> 16).astype(np.uint16), half="bfloat16")
+
+random = np.random.default_rng(0)
+solvers = LBFGS(preconditioner="gram"), NewtonCG(), ADMM()
+# By panels, hard labels and soft ones, many classes.
+X, y = random.standard_normal((30_000, 20)), np.arange(30_000) % 10
 thin = sp.csr_array(np.where(X > 1.5, X, 0.0))
 floats = [form.astype(f"float{bits}") for form in (X, thin) for bits in (32, 64)]
-solvers = LBFGS(preconditioner="gram"), NewtonCG(), ADMM()
-for rows, solver in itertools.product([X.astype(np.float16), *floats], solvers):
-    run(Problem.of(rows, y, 1e-3), solver, max_iter=2, tol=0.0)
-bits = HalfDesign((floats[0].view(np.uint32) >> 16).astype(np.uint16), half="bfloat16")
-run(Problem.of(bits, y, 1e-3), ADMM(), max_iter=2, tol=0.0)
+soft = random.dirichlet(np.ones(10), 30_000)
+for rows in (X.astype(np.float16), in_bits(floats[0]), *floats):
+    fit(rows, y, *solvers)
+    fit(rows, soft, LBFGS(), NewtonCG(), ADMM())
+    fit(rows, np.arange(30_000) % 40, LBFGS(), ADMM())
+# By tiles: few rows, but so many columns that the products alone are enough.
+n = 5_000
+wide = random.standard_normal((n, COMPILED_FROM_PRODUCTS // (3 * n) + 1), np.float32)
+assert not repays_panels(wide.shape[1], 3)
+for rows in (wide.astype(np.float16), in_bits(wide), wide, wide.astype(np.float64)):
+    fit(rows, np.arange(n) % 3, LBFGS(), NewtonCG())
+    fit(rows, random.dirichlet(np.ones(3), n), LBFGS())
+fit(wide.astype(np.float64)[:, :300].repeat(10, axis=0), np.arange(10 * n) % 3, ADMM())
+# Rows that products cannot read where they lie.
+unaligned = np.zeros(X.nbytes + 1, np.uint8)[1:].view(np.float64).reshape(X.shape)
+unaligned[:] = X
+fit(unaligned, y, *solvers)
+# Row state in single precision.
+fit(DenseDesign(floats[0], state_dtype=np.float32), y, ADMM(), NewtonCG())
+SoftmaxRegression(max_iter=3, tol=1e-12).fit(X, y).predict(X)
+SoftmaxRegressionCV([0.1, 0.01], cv=3, max_iter=3, tol=1e-12).fit(floats[0], y)
 for l1_ratio in (1.0, 0.5):
     SoftmaxRegression(l1_ratio=l1_ratio, max_iter=3, tol=1e-12).fit(X[:300], y[:300])
 SoftmaxRegression(penalty=penalties.GroupLasso(), max_iter=3).fit(X[:300], y[:300])
@@ -58,13 +87,57 @@ for name in sorted(set(loading._loaded) - warm):
     print(name)
 """
 
+#: Prints seconds compiled over a time limit, iterations within it, how many functions there are,
+#: and those that other forms of the same rows add.
+VARIANTS = """
+import numpy as np
+import scipy.sparse as sp
+from admm_softmax import LBFGS, Problem, run
+from admm_softmax.kernels.compile_clock import compile_seconds
+from admm_softmax.kernels.compiled import loading
+
+X, y = np.random.default_rng(0).standard_normal((20_000, 12)), np.arange(20_000) % 10
+thin = sp.csr_array(np.where(np.abs(X) > 1.0, X, 0.0))
+
+def fit(rows, time_limit=None):
+    before, solver = compile_seconds(), LBFGS(preconditioner="gram")
+    problem = Problem.of(rows, y, 1e-3)
+    result = run(problem, solver, max_iter=3, tol=0.0, time_limit=time_limit)
+    return compile_seconds() - before, result.n_iter
+
+seconds, _ = fit(X.astype(np.float32))
+limit = seconds / 3  # the other precision takes about as long to compile
+seconds, n_iter = fit(X, limit)
+print(seconds / limit, n_iter)
+for dtype in (np.float32, np.float64):
+    fit(thin.astype(dtype))
+before = set(loading._loaded)
+print(len(before))
+for dtype in (np.float32, np.float64):
+    read_only, short, long = X.astype(dtype), thin.astype(dtype), thin.astype(dtype)
+    long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+    for array in (read_only, short.data, short.indices, short.indptr):
+        array.flags.writeable = False
+    for rows in (read_only, np.asfortranarray(read_only), short, long):
+        fit(rows)
+for name in sorted(set(loading._loaded) - before):
+    print(name)
+"""
+
+
+def run_alone(code, **settings):
+    """Run code in a process of its own, where nothing is loaded yet; returns what it printed."""
+    environment = {**os.environ, **settings}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
 
 def fit(cache):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
-    command = [sys.executable, "-c", FIT]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    said = done.stderr.count("compiling for this machine")
-    return [*map(float, done.stdout.split()[-3:]), said, done.stderr]
+    printed, words = run_alone(FIT, NUMBA_CACHE_DIR=str(cache))
+    said = words.count("compiling for this machine")
+    return [*map(float, printed.split()[-3:]), said, words]
 
 
 def test_compiling_is_not_on_the_clock(tmp_path):
@@ -79,12 +152,16 @@ def test_compiling_is_not_on_the_clock(tmp_path):
 
 
 def test_what_is_warmed_up_is_not_compiled_again():
-    # In a process of its own, where nothing is loaded yet; code that is kept may be used.
-    done = subprocess.run([sys.executable, "-c", FITS], capture_output=True, text=True, check=True)
-    n_warm, *later = done.stdout.splitlines()
+    printed, words = run_alone(FITS)  # code that is kept may be used
+    n_warm, *later = printed.splitlines()
     assert int(n_warm) > 20
     assert later == []
-    assert "compiling for" not in done.stderr  # nobody asked, and nobody looks
+    assert "compiling for" not in words  # nobody asked, and nobody looks
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
 
 def test_compiling_is_announced_once_and_on_request(monkeypatch):
@@ -97,6 +174,17 @@ def test_compiling_is_announced_once_and_on_request(monkeypatch):
         for _ in range(2):
             with compile_time.counting():
                 assert said.getvalue().count("compiling for this machine") == 1
+
+
+def test_compiling_is_announced_at_a_terminal_without_a_request(monkeypatch):
+    said = Terminal()
+    monkeypatch.setattr(sys, "stderr", said)
+    compile_time = compile_clock.CompileTime()
+    for _ in range(2):
+        with compile_time.counting():
+            assert said.getvalue().count("compiling for this machine") == 1
+    monkeypatch.setattr(sys, "stderr", None)  # as in programs without a console
+    assert not compile_clock.announces()
 
 
 def test_time_counts_once_and_loading_the_compiler_cannot_be_interrupted(monkeypatch):
@@ -132,28 +220,14 @@ def test_where_code_cannot_be_kept_a_setting_is_named():
     assert "NUMBA_CACHE_DIR" in compile_clock.announcement(None)
 
 
-def variants():
-    """How many variants of compiled functions there are in this process, loaded or compiled."""
-    return len(loading._loaded)
-
-
-def test_read_only_rows_and_long_indices_need_no_variant_of_their_own():
-    X = np.random.default_rng(0).standard_normal((20_000, 12))
-    y = np.arange(20_000) % 10
-    settings = {"max_iter": 2, "tol": 0.0}
-    thin = sp.csr_array(np.where(np.abs(X) > 1.0, X, 0.0))
-    for rows in (X, thin):
-        run(Problem.of(rows, y, 1e-3), LBFGS(preconditioner="gram"), **settings)
-    before = variants()
-    assert before > 0
-    X.flags.writeable = False
-    long = thin.copy()
-    long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
-    for array in (thin.data, thin.indices, thin.indptr):
-        array.flags.writeable = False
-    for rows in (X, thin, long):
-        run(Problem.of(rows, y, 1e-3), LBFGS(preconditioner="gram"), **settings)
-    assert variants() == before
+def test_forms_of_the_same_rows_need_no_variant_and_a_time_limit_leaves_compiling_out(tmp_path):
+    printed, _ = run_alone(VARIANTS, NUMBA_CACHE_DIR=str(tmp_path))
+    first, n_before, *added = printed.splitlines()
+    compiled_over_limit, n_iter = map(float, first.split())
+    assert compiled_over_limit > 1
+    assert n_iter > 1
+    assert int(n_before) > 10
+    assert added == []
 
 
 def test_a_time_limit_does_not_count_compiling(monkeypatch):

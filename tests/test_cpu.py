@@ -31,7 +31,7 @@ def numpy_says(monkeypatch):
         _cpu.vector_instructions.cache_clear()
         _cpu._is_wide.cache_clear()
 
-    for name in _cpu._SETTINGS:
+    for name in _cpu._TOLD_NUMBA:
         monkeypatch.delenv(name, raising=False)
     yield say
     monkeypatch.undo()
@@ -76,7 +76,7 @@ def wide_host(monkeypatch):
     told = binding.targets.FeatureMap(sse2=True, avx=True, avx2=True, avx512f=True)
     monkeypatch.setattr(binding, "get_host_cpu_name", lambda: "skylake-avx512")
     monkeypatch.setattr(binding, "get_host_cpu_features", lambda: type(told)(told))
-    for name in _cpu._SETTINGS:
+    for name in _cpu._TOLD_NUMBA:
         monkeypatch.delenv(name, raising=False)
     _cpu._is_wide.cache_clear()
     yield

@@ -13,7 +13,7 @@ T = TypeVar("T")
 _VECTORS = {"AVX-512": "AVX512F", "AVX2": "AVX2", "NEON": "ASIMD"}
 
 #: What tells Numba which CPU to compile for.
-_SETTINGS = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_ENABLE_AVX")
+_TOLD_NUMBA = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_ENABLE_AVX")
 #: CPUs on which Numba does without AVX by itself.
 _AVX_IS_SLOW = {"corei7-avx", "core-avx-i", "sandybridge", "ivybridge", "nocona"}
 
@@ -57,7 +57,7 @@ def vector_bytes(triple: str, cpu: str, features: str) -> int:
 
 @cache
 def _is_wide(cpu: str | None, features: str | None, avx: str | None) -> bool:
-    """Whether code is made for AVX-512, where Numba is told the values of `_SETTINGS`, or some."""
+    """Whether code is made for AVX-512, where Numba is told `_TOLD_NUMBA`, or some of it."""
     if cpu is None and features is None and avx is None:
         return vector_instructions() == "AVX-512"
     binding = import_module("llvmlite.binding")
@@ -104,4 +104,4 @@ def measured(*, wide: T, narrow: T) -> T:
     taken for the latter. What Numba is told to compile for (NUMBA_CPU_NAME, NUMBA_CPU_FEATURES,
     NUMBA_ENABLE_AVX) counts more than this CPU.
     """
-    return wide if _is_wide(*map(os.environ.get, _SETTINGS)) else narrow
+    return wide if _is_wide(*map(os.environ.get, _TOLD_NUMBA)) else narrow

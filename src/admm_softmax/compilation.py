@@ -40,6 +40,7 @@ def warm_up() -> float:
     for dtype in (np.float32, np.float64):
         _fold_all(as_design(sp.csr_array(X.astype(dtype))))
         _solve_triangle(dtype)
+    _run_on_scores()
     _convert()
     _load_coordinate_loops()
     return time.perf_counter() - begin
@@ -69,6 +70,14 @@ def _fold_all(design: Design) -> None:
 def _single(design: Design, state: Rows) -> Rows:
     """The labels of many targets come in single precision."""
     return design.map_rows(lambda C: C.astype(np.float32), state)
+
+
+def _run_on_scores() -> None:
+    """Row kernels alone, where NumPy multiplies rows that are not aligned, or of other bytes."""
+    from admm_softmax.kernels.compiled import programs  # noqa: PLC0415  (loads LLVM)
+
+    for state_dtype in (np.float32, np.float64):
+        programs.run(kernel_of(K, 2), np.zeros((1, K)), np.zeros((1, K), state_dtype))
 
 
 def _solve_triangle(dtype: Any) -> None:

