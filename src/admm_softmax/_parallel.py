@@ -72,10 +72,12 @@ def thread_count() -> int:
 
 
 #: Products and factorisations of fewer operations stay on one thread: BLAS's threads must be woken,
-#: and then spin in the way of ours. Two threads of BLAS in one product of 5e7 (600 × 300) made a
-#: fit of 74 ms last 92 to 106 ms, and 140 ms beside a process that kept a core busy (a Xeon with
-#: AVX-512, two cores). One thread takes about 40 ms for as many as this.
-WORTH_BLAS_THREADS = 2e9
+#: wait for each other, and then spin in the way of ours. Milliseconds of a Cholesky factorisation
+#: in float32 on one thread and on two, idle and beside a process that keeps a core busy (an Emerald
+#: Rapids with AVX-512): 47, 30, 66 and 165 with 2.7e9 operations (d = 2,000), 132, 86, 166 and 182
+#: with 9e9 (3,000), 569, 374, 646 and 952 with 4.2e10 (5,000). On a Sapphire Rapids two threads in
+#: a product of 5e7 (600 × 300) made a fit of 74 ms last 92 to 106 ms, and 140 ms beside one.
+WORTH_BLAS_THREADS = 6e9
 #: Multiplications of a pass, products and row kernel together, below which it stays on the thread
 #: that asks for it; one thread takes about 1 ms for as many. Whole fits in float32 on a Xeon with
 #: two cores, ms with a limit of 3e7 and of 2e8: 20,000 × 100, K = 10: 24 and 30; 10,000 × 200,

@@ -14,7 +14,7 @@ from admm_softmax._cpu import measured
 
 #: Passes run compiled from so many multiplications in each of them on, or so many entries of X W:
 #: there a fit saves about what loading takes. Fits of 8,000 × 500 and 16,000 × 50 with ten classes,
-#: with NumPy and compiled, take 392 and 207 ms, and 177 and 58 ms, on a Sapphire Rapids with
+#: with NumPy and compiled, take 392 and 207 ms, and 177 and 58 ms, on an Emerald Rapids with
 #: AVX-512; held to AVX2 871 and 550 ms, and 198 and 83 ms.
 COMPILED_FROM_PRODUCTS = measured(wide=30_000_000, narrow=20_000_000)
 COMPILED_FROM_SCORES = 200_000

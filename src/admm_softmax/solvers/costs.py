@@ -28,7 +28,7 @@ WIDE = 2
 #: Iterations of ADMM assumed when comparing costs of set-up and iterations.
 TYPICAL_ITERATIONS = 100
 #: The most operations in a step of Newton's method that cost less than the passes it saves, which
-#: on small data consist of calls. Whole fits by L-BFGS / by Newton's method on a Sapphire Rapids,
+#: on small data consist of calls. Whole fits by L-BFGS / by Newton's method on an Emerald Rapids,
 #: with AVX-512 and held to AVX2: with steps of 3.7e6 (300 × 20, K = 5) 2.5 and 2.0; 7.5e6
 #: (2,000 × 60, two classes) 1.17 and 1.16; 8.3e6 (500 × 30, K = 4) 1.55 and 1.24; 1.1e7
 #: (1,000 × 20, K = 5) 1.37 and 1.0; 2.1e7 (2,000 × 100, two classes) 0.7 and 0.65.

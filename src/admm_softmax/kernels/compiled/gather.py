@@ -16,7 +16,7 @@ from admm_softmax.kernels.compiled.tiles import Emitter, I
 
 #: Vectors of columns that are summed in one sweep over the entries of a row: as many sums as 16
 #: registers hold beside the factor and a widened vector. Each sweep reads entries and places anew.
-#: With 4, 8 and 16 passes over text with 58 classes take 62, 54 and 54 ms on a Sapphire Rapids with
+#: With 4, 8 and 16 passes over text with 58 classes take 62, 54 and 54 ms on an Emerald Rapids with
 #: AVX-512, and 62, 51 and 46 ms held to AVX2; with 200 classes there 268, 213 and 222 ms.
 GATHERED = 8
 #: So many entries before its turn the cache is asked for a row of the dense matrix, which lies
