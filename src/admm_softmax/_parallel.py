@@ -79,11 +79,13 @@ def thread_count() -> int:
 #: a product of 5e7 (600 × 300) made a fit of 74 ms last 92 to 106 ms, and 140 ms beside one.
 WORTH_BLAS_THREADS = 6e9
 #: Multiplications of a pass, products and row kernel together, below which it stays on the thread
-#: that asks for it; one thread takes about 1 ms for as many. Whole fits in float32 on a Xeon with
-#: two cores, ms with a limit of 3e7 and of 2e8: 20,000 × 100, K = 10: 24 and 30; 10,000 × 200,
-#: K = 20: 31 and 39; 5,000 × 192, K = 50: 48 and 51. Beside a process that keeps a core busy 31 and
-#: 29, 34 and 32, 51 and 50.
-WORTH_THREADS = 3e7
+#: that asks for it; one thread takes 2 to 3 ms for as many. Milliseconds of passes on one thread
+#: and on two, idle, on an Emerald Rapids with AVX-512, and held to AVX2: 1.95 and 2.1, 3.4 and 4.2
+#: with 3.2e7 (20,000 × 50, K = 10); 5.1 and 5.6, 3.7 and 4.3 with 4.98e7 (3,000 × 800, K = 10).
+#: Whole fits on two cores of a Sapphire Rapids: 30 and 24 with 5.2e7 (20,000 × 100, K = 10), 39 and
+#: 31 with 9.2e7 (10,000 × 200, K = 20); beside a process that keeps a core busy 29 and 31, 32 and
+#: 34.
+WORTH_THREADS = 5e7
 
 
 @contextmanager

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 FUSED_BYTES = 512 << 10
 MOST_BLOCK_ROWS, LEAST_BLOCK_ROWS = 64, measured(wide=16, narrow=32)
 #: Rows where X W goes by turned panels: with many classes the cache does not hold W and the sums,
-#: which are read once per block, and products take longer than reading X twice.
+#: which are read once per block, and products take longer than reading X twice. With 64, 128 and
+#: 256 rows passes with 1,000 classes take 138, 112 and 118 ms on an Emerald Rapids with AVX-512,
+#: with 100 classes held to AVX2 162, 150 and 155 ms.
 PANELS_BLOCK = 128
 #: Entries of the groups' sums that one thread adds up at a time.
 SUMMED_TOGETHER = 1 << 16

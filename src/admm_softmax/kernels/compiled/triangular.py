@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 
 from admm_softmax._arrays import Array
+from admm_softmax._cpu import measured
 from admm_softmax._parallel import ordered_map
 from admm_softmax.kernels.compiled import passes
 from admm_softmax.kernels.compiled.arrays import plain
 from admm_softmax.kernels.compiled.layout import PANEL, aligned, panel, panels, product_room
 
 #: Columns that one thread takes at a time, if there are as many: fewer cost a read of the triangle
-#: for little work, more do not fit into the cache. On two cores of Zen 3 solves with 3,000 × 3,000
-#: and 10 columns take 7.4, 6.9 and 7.6 ms with 2, 5 and 10 of them as the least, with 50 the same;
-#: and with 200 columns 74, 65, 59 and 45 ms with at most 16, 32, 64 and 128.
-LEAST_COLUMNS, MOST_COLUMNS = 5, 128
+#: for little work, more do not fit into the cache. Solves with 3,000 × 3,000 and 10 columns take
+#: 9.6, 9.3 and 7.1 ms with 2, 5 and 10 of them as the least on an Emerald Rapids with AVX-512; held
+#: to AVX2 8.3, 9.0 and 10.5 ms, on Zen 3 7.4, 6.9 and 7.6 ms. With 200 columns they take 105, 88,
+#: 78 and 67 ms with at most 16, 32, 64 and 128; 160, 147, 119 and 99 ms; 74, 65, 59 and 45 ms.
+LEAST_COLUMNS, MOST_COLUMNS = measured(wide=10, narrow=5), 128
 
 
 def columns_together(K: int) -> int:
@@ -28,8 +30,8 @@ def columns_together(K: int) -> int:
 
     By K alone, not by the threads at hand.
 
-    >>> [columns_together(K) for K in (3, 10, 50, 200, 300)]
-    [5, 5, 25, 100, 75]
+    >>> [columns_together(K) for K in (50, 200, 300)]
+    [25, 100, 75]
     """
     n_parts = 2 * -(-K // (2 * MOST_COLUMNS))
     return max(LEAST_COLUMNS, -(-K // n_parts))
