@@ -80,6 +80,13 @@ COUNTED: dict[str, str] = {
         ],
         _SHARE,
     ),
+    **dict.fromkeys(
+        [
+            *(name + "-wide" for name in ["admm_tuned", "chain", "lbfgs_gram", "newton_gram"]),
+            "row_space-wide",
+        ],
+        "the W-step of rows in memory is by n × n from fewer columns on, and reads X twice",
+    ),
     "path-soft": "the loop reads X once at each of the three starts, for their records",
 }
 

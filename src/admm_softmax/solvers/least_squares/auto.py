@@ -44,7 +44,8 @@ class Auto:
         """The strategies to try, in order.
 
         d × d costs n d² + d³/3 to set up and 2 d² K per iteration; n × n costs d n² + n³/3 to
-        set up and 2 n² K + 4 n d K (X V, and Xᵀ times what comes of it) per iteration. Thin
+        set up and 2 n² K + 4 n d K (X V, and Xᵀ times what comes of it) per iteration, the latter
+        twice where X is not in memory and these two products read it from elsewhere. Thin
         products count as others do: reads of the factor slow solves down as much as passes are
         slower than a Gram matrix. Whole runs of 100 iterations by n × n over those by d × d take,
         on an Emerald Rapids, with five classes 1.16 (500 × 700), 0.97 (500 × 1,000), 1.14
@@ -54,7 +55,8 @@ class Auto:
         """
         (d, K), n = problem.shape, problem.design.n_rows
         by_columns = n * d**2 + d**3 / 3 + TYPICAL_ITERATIONS * 2 * d**2 * K
-        by_rows = d * n**2 + n**3 / 3 + TYPICAL_ITERATIONS * (2 * n**2 + 4 * n * d) * K
+        products = (4 if problem.design.is_in_memory else 8) * n * d
+        by_rows = d * n**2 + n**3 / 3 + TYPICAL_ITERATIONS * (2 * n**2 + products) * K
         order: list[Strategy] = []
         if Woodbury.may_apply(problem) and by_rows < by_columns and n <= LARGEST_FACTOR:
             order.append(Woodbury())
