@@ -71,3 +71,21 @@ def test_every_look_at_the_rows_is_counted():
     assert passes[0] == 2  # the copy, and the start
     assert (np.diff(passes) >= 1).all()
     assert problem.design.reads == passes[-1]
+
+
+@pytest.mark.parametrize("soft", [False, True], ids=["codes", "soft labels"])
+@pytest.mark.parametrize("scale", [0.1, 10.0, 1e3])
+def test_two_classes_by_their_difference_are_those_of_many(scale, soft):
+    X, y = make(80, 5, 2, soft=soft)
+    problem = Problem.of(X, y, alpha=1e-2)
+    system = _Dense(problem)
+    W = scale * np.random.default_rng(0).standard_normal(problem.shape)
+    two, many = system._of_two(W), system._of_many(W)
+    assert two.loss == pytest.approx(many.loss, rel=1e-12)
+    np.testing.assert_allclose(two.gradient, many.gradient, rtol=0, atol=1e-13)
+    assert two.curvature == pytest.approx(many.curvature, rel=1e-9, abs=1e-15)
+    np.testing.assert_array_equal(two.best, many.best)
+    np.testing.assert_allclose(two.P, many.P, rtol=1e-9, atol=1e-300)
+    point = problem.at(W)
+    assert system.at(W).accuracy == pytest.approx(point.accuracy)
+    assert system.at(W).objective == pytest.approx(point.objective, rel=1e-12)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,6 +63,16 @@ class Newton(Chainable):
             )
 
 
+class _Loss(NamedTuple):
+    """The loss with its gradient and curvature, the best class of every row, and P, K × n."""
+
+    loss: float
+    gradient: Array
+    curvature: float
+    best: Any
+    P: Array
+
+
 class _Dense(NewtonSystem):
     """The problem with its rows as one dense matrix."""
 
@@ -79,13 +90,33 @@ class _Dense(NewtonSystem):
         #: wᵢ cᵢ, K × n, and the largest entry of each cᵢ.
         self.wC: Array = C * self.w
         self.truth = labels if labels.ndim == 1 else labels.argmax(axis=1)
-        self.room = np.empty_like(self.X)
+        #: X̃ᵀ, C-ordered, where two classes need it: scaling its rows takes less than those of X̃.
+        self.across = np.ascontiguousarray(self.X.T) if problem.n_classes == 2 else self.X.T
+        self.room = np.empty_like(self.across)
         self.count: Callable[[], None] = lambda: problem.design.count_read(1.0)
 
     def at(self, W: Array) -> CurvedPoint:
         """As `Problem.at`, without its calls."""
-        penalty, w, K = self.problem.penalty, self.w, W.shape[1]
+        penalty = self.problem.penalty
         self.count()
+        found = self._of_two(W) if W.shape[1] == 2 else self._of_many(W)
+        pull = penalty.gradient(W)
+        value = penalty.quadratic.value_given(W, pull)
+        gradient = np.add(found.gradient, pull, out=pull)
+        return CurvedPoint(
+            W=W,
+            objective=found.loss + value,
+            loss=found.loss,
+            accuracy=float(self.w @ (found.best == self.truth)),
+            loss_gradient=found.gradient,
+            gradient=gradient,
+            optimality=gradient,
+            curvature=found.curvature,
+            P=found.P,
+        )
+
+    def _of_many(self, W: Array) -> _Loss:
+        w, K = self.w, W.shape[1]
         # A row per class: with few classes NumPy is faster along rows than across them.
         scores = W.T @ self.X.T
         top = scores.max(axis=0)
@@ -93,23 +124,30 @@ class _Dense(NewtonSystem):
         total = P.sum(axis=0)
         P /= total
         loss = float(w @ (np.log(total) + top) - np.vdot(self.wC, scores))
-        loss_gradient = np.ascontiguousarray(((P * w - self.wC) @ self.X).T)
+        gradient = np.ascontiguousarray(((P * w - self.wC) @ self.X).T)
         # Zero but for rounding.
-        loss_gradient -= np.add.reduce(loss_gradient, axis=1, keepdims=True) / K
-        pull = penalty.gradient(W)
-        value = penalty.quadratic.value_given(W, pull)
-        gradient = np.add(loss_gradient, pull, out=pull)
-        return CurvedPoint(
-            W=W,
-            objective=loss + value,
-            loss=loss,
-            accuracy=float(w @ (scores.argmax(axis=0) == self.truth)),
-            loss_gradient=loss_gradient,
-            gradient=gradient,
-            optimality=gradient,
-            curvature=float(w @ (1.0 - (P * P).sum(axis=0))) / K,
-            P=P,
-        )
+        gradient -= np.add.reduce(gradient, axis=1, keepdims=True) / K
+        curvature = float(w @ (1.0 - (P * P).sum(axis=0))) / K
+        return _Loss(loss, gradient, curvature, scores.argmax(axis=0), P)
+
+    def _of_two(self, W: Array) -> _Loss:
+        """For two classes the difference of the scores, δ, says all.
+
+        logsumexp − c·s = max(δ, 0) + log(1 + e^−|δ|) − c₀ δ, and the columns of the gradient are
+        opposite. On 569 × 30 this takes two thirds of the time of `_of_many`.
+        """
+        w, wC = self.w, self.wC[0]
+        delta = self.X @ (W[:, 0] - W[:, 1])
+        small = np.exp(-np.abs(delta))
+        total = 1.0 + small
+        is_first = delta >= 0
+        P = np.empty((2, len(delta)))
+        larger, smaller = 1.0 / total, small / total
+        P[0], P[1] = np.where(is_first, larger, smaller), np.where(is_first, smaller, larger)
+        loss = float(w @ (np.log(total) + np.maximum(delta, 0.0)) - wC @ delta)
+        of_first = (P[0] * w - wC) @ self.X
+        gradient = np.stack([of_first, -of_first], axis=1)
+        return _Loss(loss, gradient, float(w @ (larger * smaller)), ~is_first, P)
 
     def hessian(self, P: Array) -> Array:
         """∇² of the loss, by one product of n × dK matrices."""
@@ -127,4 +165,4 @@ class _Dense(NewtonSystem):
     def product_of_two(self, P: Array) -> Array:
         """X̃ᵀ diag(w p₀ p₁) X̃."""
         of_rows = self.w * P[0] * P[1]
-        return np.asarray(self.X.T @ np.multiply(self.X, of_rows[:, None], out=self.room))
+        return np.asarray(np.multiply(self.across, of_rows, out=self.room) @ self.X)
