@@ -77,7 +77,7 @@ def _features(cpu: str | None, avx: str | None) -> str:
     the default on some CPUs. As in `numba.core.config` and `numba.core.codegen`, which take too
     long to load.
     """
-    if cpu == "generic":
+    if cpu is not None and cpu.lower() == "generic":
         return ""
     binding = import_module("llvmlite.binding")
     try:

@@ -82,6 +82,12 @@ def test_a_tighter_tolerance_pays_for_a_gram_matrix():
     assert names == sorted(names, reverse=True)
 
 
+def test_rows_count_where_columns_are_few():
+    # Its matrix is 3 × 3, but each step has some ten operations for every row.
+    assert isinstance(as_solver("auto", shaped(20_000, 2, 2), tol=1e-4).solver, Newton)
+    assert isinstance(as_solver("auto", shaped(300_000, 2, 2), tol=1e-4).solver, LBFGS)
+
+
 def test_the_estimator_says_what_it_chose():
     X, y = make(90, 5, 3)
     clf = SoftmaxRegression(0.1).fit(X, y)

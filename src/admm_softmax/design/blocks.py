@@ -25,7 +25,8 @@ from admm_softmax.sources import RowBlocks
 BLOCK_BYTES = 1 << 20
 #: The most groups of blocks that are summed separately, whatever the thread count.
 MAX_GROUPS = 16
-#: Bytes that those partial sums may occupy together.
+#: Bytes that those partial sums may occupy together in double; compiled passes have others beside
+#: them, in the precision of the data.
 GROUP_BYTES = 64 << 20
 #: Sums of more bytes than a core's cache holds are written and read anew by every group: then a
 #: group has at least so many rows, of which the products take fifty times as long. On an Emerald

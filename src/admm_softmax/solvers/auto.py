@@ -26,6 +26,7 @@ from admm_softmax.solvers.base import Solver
 from admm_softmax.solvers.costs import (
     LARGEST_FACTOR,
     NEWTON_OPERATIONS,
+    NEWTON_SCORE,
     PASSES_PER_DIGIT,
     SAMPLED_ROWS,
     TIGHT,
@@ -126,7 +127,7 @@ def _newton_operations(problem: Problem) -> float:
     """What one step of `Newton` costs."""
     (d, K), n = problem.shape, problem.design.n_rows
     size = d if K == 2 else d * K
-    return float(n * size**2 + size**3 / 3)
+    return float(n * (size**2 + NEWTON_SCORE * K) + size**3 / 3)
 
 
 def _tuned_sgd(problem: Problem, name: Name, subsample: int | None, seed: int) -> SGD:

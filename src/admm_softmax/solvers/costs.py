@@ -33,6 +33,10 @@ TYPICAL_ITERATIONS = 100
 #: (2,000 × 60, two classes) 1.17 and 1.16; 8.3e6 (500 × 30, K = 4) 1.55 and 1.24; 1.1e7
 #: (1,000 × 20, K = 5) 1.37 and 1.0; 2.1e7 (2,000 × 100, two classes) 0.7 and 0.65.
 NEWTON_OPERATIONS = measured(wide=1.2e7, narrow=9e6)
+#: What it costs per row and class beside its matrices, which are small where columns are few: some
+#: ten operations of NumPy's on vectors, exponential and logarithm among them. By count; 200,000 × 3
+#: with two classes take 18 ms per step, beside other work.
+NEWTON_SCORE = 100.0
 
 
 def pass_cost(problem: Problem) -> float:

@@ -22,7 +22,7 @@ from admm_softmax.design.fold import Request
 from admm_softmax.kernels.row_kernel import RowKernel
 
 #: Room for the sums of compiled passes, shared by all partitions of a worker with such rows:
-#: kept per partition it would take up to GROUP_BYTES in each.
+#: kept per partition it would take GROUP_BYTES and more in each.
 _buffers: dict[tuple[int, str], dict[Any, Any]] = {}
 
 
