@@ -121,7 +121,7 @@ SECONDS_EACH ?= 4
 OUTPUTS := benchmarks/outputs
 SUMMARIZE := $(BENCH)/bin/python benchmarks/summarize.py --readme --rows 10
 
-bench: $(BENCH)/.installed ## at most a quarter of an hour: small shapes, all solvers
+bench: $(BENCH)/.installed ## about 25 minutes: small shapes, all solvers
 	rm -f $(OUTPUTS)/bench-*.parquet  # benchopt would write beside them, under another name
 	$(BENCHOPT) -n 400 --timeout $(SECONDS_EACH)s --output $(OUTPUTS)/bench-1.parquet $(SMALL)
 	$(BENCHOPT) -n 400 --timeout $(SECONDS_EACH)s --output $(OUTPUTS)/bench-2.parquet $(SMALL) $(CONTENDERS)
