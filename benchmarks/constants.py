@@ -84,6 +84,10 @@ SWEEPS = {
         "0,0.2,0.35,0.6,1.0",
         "fit-tall fit-tall-two fit-embedding fit-middle embed-100000x200x10",
     ),
+    "SETS_SPACING": (
+        "1,2,4,8,16",
+        "path-images path-tall path-embedding folds-images folds-tall folds-embedding",
+    ),
 }
 
 

@@ -13,6 +13,7 @@ the others run. A task is named by what it does and on which shape:
     fit-20000x60x10              a whole fit of a planted model, α = 1e-4, tol = 1e-5
     embed-60000x100x50           of embeddings, α = 1e-4, tol = 1e-5
     row-1000x4000x5              of ADMM on wide rows, by n × n matrices; `column-…`: by d × d
+    path-images, folds-images    20 penalties with the data and tol of FITS; ten with five folds
 
 and those of SHAPES and FITS by a name of their own. In its turn a version does the task twice, of
 which the second counts, or as often as 20 ms take.
@@ -39,6 +40,8 @@ SHAPES = {
 }
 #: A turn takes at least so many seconds.
 LEAST_SECONDS = 0.02
+#: Tasks that are whole, and need no other before them in a turn.
+WHOLE = ("fit", "embed", "row", "column", "path", "folds")
 
 
 def principal_components():
@@ -151,6 +154,22 @@ def fit(data, alpha=1e-4, tol=1e-5):
     return lambda: SoftmaxRegression(alpha, tol=tol).fit(X, y)
 
 
+def path(name):
+    from admm_softmax import softmax_path  # noqa: PLC0415
+
+    data, _, tol = FITS[f"fit-{name}"]
+    X, y = data()[:2]
+    return lambda: softmax_path(X, y, np.logspace(-1, -6, 20), tol=tol)
+
+
+def folds(name):
+    from admm_softmax import SoftmaxRegressionCV  # noqa: PLC0415
+
+    data, _, tol = FITS[f"fit-{name}"]
+    X, y = data()[:2]
+    return lambda: SoftmaxRegressionCV(np.logspace(-1, -6, 10), cv=5, tol=tol).fit(X, y)
+
+
 KINDS = {
     "pass": dense_pass,
     "loaded": lambda *shape: dense_pass(*shape, loaded=True),
@@ -170,6 +189,9 @@ def task(name):
     if name in FITS:
         data, alpha, tol = FITS[name]
         return fit(data(), alpha, tol)
+    if name.startswith(("path-", "folds-")):
+        kind, _, data = name.partition("-")
+        return {"path": path, "folds": folds}[kind](data)
     kind, shape, *details = SHAPES.get(name, name).split("-")
     return KINDS[kind](*map(int, shape.split("x")), *details)
 
@@ -188,7 +210,7 @@ def wait_for_turns(name):
     count = 1 + int(LEAST_SECONDS / seconds_of(call)[0])
     print("ready", flush=True)
     for _ in sys.stdin:
-        if count == 1 and not name.startswith(("fit", "embed", "row", "column")):
+        if count == 1 and not name.startswith(WHOLE):
             call()
         print(*seconds_of(call, count), flush=True)
 

@@ -13,6 +13,7 @@ from admm_softmax.solvers import class_factors, lbfgs
 from admm_softmax.solvers.class_factors import (
     ClassFactors,
     Origin,
+    Sets,
     Uncertain,
     affordable_rows,
     inverse_factor,
@@ -52,7 +53,7 @@ def test_it_is_the_matrix_of_its_definition(K):
     W = np.random.default_rng(0).standard_normal(problem.shape)
     found = factors_of(problem)
     found._make(Origin(W, 1500))
-    assert len(found.inverses) == (1 if K == 2 else K)
+    assert len(found.set.inverses) == (1 if K == 2 else K)
 
     X1, d = np.column_stack([X, np.ones(1500)]), 6
     P = np.exp(X1 @ W)
@@ -135,7 +136,7 @@ def test_classes_with_few_rows_of_their_own_keep_one_factor():
     W = run(problem, LBFGS(20, "gram"), tol=1e-4).W
     found = factors_of(problem)
     found._make(Origin(W, 2000))
-    assert found.inverses is None
+    assert found.set is None
     R = rng.standard_normal(problem.shape)
     np.testing.assert_array_equal(found.apply(R), found.shared.apply(R))
 
@@ -156,14 +157,15 @@ def test_classes_without_rows_cost_few_passes(monkeypatch):
 
 def test_all_sets_together_keep_to_their_share(monkeypatch):
     made = []
-    monkeypatch.setattr(ClassFactors, "_make", lambda self, origin: made.append(origin.n_rows))
+    first = Sets.make
+    monkeypatch.setattr(Sets, "make", lambda self, p, o: (made.append(o), first(self, p, o))[1])
     X, y = make(100_000, 30, 4, dtype=np.float32)
     found = factors_of(Problem.of(X, y, 1e-3), subsample=5000)
     for step in range(1, 200):
         found.follow(np.zeros((31, 4)), step)
-        assert found.spent <= class_factors.SHARE * step
+        assert found.sets.spent <= class_factors.SHARE * step
     assert 2 <= len(made) <= 4
-    assert found.state["spent"] == found.spent > 0
+    assert found.state["spent"] == found.sets.spent > 0
 
 
 def test_no_gram_matrix_is_formed_for_it(forced):
@@ -188,7 +190,7 @@ def test_a_column_of_zeros_without_penalty_leaves_one_factor(forced):
     found = with_class_factors(problem, make_preconditioner("gram", problem), None, 0)
     found.refresh(0.1)
     found.follow(np.zeros(problem.shape), 4)
-    assert found.inverses is None
+    assert found.set is None
     assert run(problem, LBFGS(20, "gram"), tol=1e-6).status == "converged"
 
 

@@ -16,20 +16,30 @@ from admm_softmax.solvers import Result, Solver, Status, run
 from admm_softmax.solvers.auto import as_solver
 from admm_softmax.solvers.base import Chainable
 from admm_softmax.solvers.checkpoint import open_checkpoints
+from admm_softmax.solvers.class_factors import ByClass, FactorSet, Origin, Sets, draws_rows
 from admm_softmax.solvers.identity import problem_identity
 from admm_softmax.solvers.least_squares import SharedFactors, Strategy
-from admm_softmax.solvers.preconditioner import SHARED_SPACING, Gram
+from admm_softmax.solvers.preconditioner import (
+    SHARED_SPACING,
+    Gram,
+    Preconditioner,
+    SampledCholesky,
+)
 from admm_softmax.solvers.scheduler import Scheduler
 from admm_softmax.storage.identity import as_text
 
 T = TypeVar("T")
+
+#: A factor per class serves penalties within this factor of the one that it was made for.
+SETS_SPACING = 4.0
 
 
 class Fitter:
     """Fits problems on the same rows together, each under its own penalty.
 
     What is prepared for one serves all: the Gram matrix of (a sample of) the rows, and its
-    few factorisations, which precondition every penalty and every fold (`SharedFactors`).
+    few factorisations, which precondition every penalty and every fold (`SharedFactors`), and
+    where rows are many a few sets of one factor per class (`SharedSets`).
     """
 
     def __init__(
@@ -48,16 +58,20 @@ class Fitter:
         #: Begins the names there, where several fitters share a folder.
         self.prefix = ""
         self.tol, self.max_iter = tol, max_iter
+        self.sets: SharedSets | None = None
         choice = as_solver(solver, problem, tol=tol, seed=seed, fits=fits)
         self.reason = choice.reason
         self.solver = choice.solver
         if isinstance(solver, str):  # not one that the caller has set up
             named = cast(Chainable, choice.solver)
-            self.solver = named.on_factors(problem, partial(self._shared, problem))
+            self.solver = named.on_factors(problem, partial(self._shared, problem, seed))
 
-    def _shared(self, problem: Problem, strategy: Strategy) -> SharedGram:
+    def _shared(self, problem: Problem, seed: int, strategy: Strategy) -> SharedGram:
         """A preconditioner whose factorisations all fits share."""
-        return SharedGram(SharedFactors(problem, self.scheduler, strategy, SHARED_SPACING))
+        if draws_rows(problem):
+            self.sets = SharedSets(problem, strategy, seed)
+        factors = SharedFactors(problem, self.scheduler, strategy, SHARED_SPACING)
+        return SharedGram(factors, self.sets)
 
     def fit(
         self, problems: Sequence[Problem], starts: Sequence[Array | None], name: str = "fit"
@@ -66,6 +80,8 @@ class Fitter:
 
         name : of these fits in the checkpoints
         """
+        if self.sets is not None:
+            self.sets.look_at(problems[0].penalty.alpha, starts)
         one = partial(run, solver=self.solver, max_iter=self.max_iter)
         jobs = [
             partial(
@@ -78,6 +94,8 @@ class Fitter:
             for i, (problem, start) in enumerate(zip(problems, starts, strict=True))
         ]
         results = self._by_turns(jobs)
+        if self.sets is not None:
+            self.sets.steps += sum(result.n_iter for result in results)
         for result in results:
             result.history.reason = self.reason
         return results
@@ -115,15 +133,88 @@ class Fitter:
         return [result for batch in batches for result in self.scheduler.run(batch)]
 
 
+class SharedSets:
+    """A factor per class for fits side by side, and for those under neighbouring penalties.
+
+    Fits begin near their ends: predictions at their starts tell which rows are uncertain, and
+    those of all folds tell nearly the same. All sets may cost a share of the steps so far, as in a
+    single fit (`class_factors`), and steps of all fits count.
+
+    problem : with the rows of all fits
+    strategy, seed : of the Gram preconditioner
+    """
+
+    def __init__(self, problem: Problem, strategy: Strategy, seed: int) -> None:
+        self.problem = problem
+        self.sets = Sets(strategy if isinstance(strategy, SampledCholesky) else None, seed)
+        #: Steps of all fits so far.
+        self.steps = 0
+        #: The penalty of the newest set, and what it is made from; made when a fit asks for it.
+        self.alpha: float | None = None
+        self.origin: Origin | None = None
+        self._newest: FactorSet | None = None
+
+    def look_at(self, alpha: float, starts: Sequence[Array | None]) -> None:
+        """Before fits under this penalty: plan a set for them if no other suits, and it is paid."""
+        if self._suits(alpha):
+            return
+        self.alpha = self.origin = self._newest = None
+        known = [start for start in starts if start is not None]
+        if known:
+            problem = self.problem.with_alpha(alpha)
+            self.origin = self.sets.paid(problem, np.mean(known, axis=0), self.steps)
+        if self.origin is not None:
+            self.alpha = alpha
+
+    def newest(self) -> FactorSet | None:
+        """The set for the penalty that was looked at last; None where one factor is in use.
+
+        Made at the first call, so that fits that are taken from checkpoints cost nothing.
+        """
+        if self.origin is not None:
+            assert self.alpha is not None
+            self._newest = self.sets.make(self.problem.with_alpha(self.alpha), self.origin)
+            self.origin = None
+        return self._newest
+
+    def _suits(self, alpha: float) -> bool:
+        made = self.alpha
+        return made is not None and made <= SETS_SPACING * alpha and alpha <= SETS_SPACING * made
+
+
+class SharedClassFactors(ByClass):
+    """One fit's use of a set: solved together with the other fits that wait for it."""
+
+    def __init__(
+        self, problem: Problem, shared: Gram, made: FactorSet, scheduler: Scheduler
+    ) -> None:
+        super().__init__(problem, shared, made)
+        self.scheduler = scheduler
+
+    @property
+    def curvature(self) -> float:
+        """κ of `shared`, which a checkpoint keeps: the set is made again from the starts."""
+        return self.shared.curvature
+
+    def _solve(self, factors: FactorSet, B: Array) -> Array:
+        answer: Array = self.scheduler.ask(factors.solve, B)
+        return answer
+
+
 @dataclass(frozen=True)
 class SharedGram:
     """Makes preconditioners on shared factorisations."""
 
     factors: SharedFactors
+    sets: SharedSets | None = None
 
-    def __call__(self, problem: Problem) -> Gram:
+    def __call__(self, problem: Problem) -> Preconditioner:
         """A preconditioner for this problem."""
-        return Gram(problem, SHARED_SPACING, self.factors.prepare(problem))
+        gram = Gram(problem, SHARED_SPACING, self.factors.prepare(problem))
+        made = None if self.sets is None else self.sets.newest()
+        if made is None:
+            return gram
+        return SharedClassFactors(problem, gram, made, self.factors.scheduler)
 
     def __repr__(self) -> str:
         return "'gram', shared"

@@ -44,6 +44,7 @@ from admm_softmax.solvers.preconditioner import (
     SMALLEST_CURVATURE,
     Gram,
     Preconditioner,
+    SampledCholesky,
     SampledGram,
     gram_strategy,
     sampled,
@@ -89,73 +90,57 @@ class Origin(NamedTuple):
     n_rows: int
 
 
-class ClassFactors:
-    """`shared` at first, and from some step on a factor per class, if they are worth their price.
+class FactorSet:
+    """One factor per class.
 
-    shared : the preconditioner with one factor for all classes
-    subsample, seed : as in `LBFGS`
+    inverses : M_k with S_k⁻¹ = M_kᵀ M_k, one above the other; one alone where it serves all
+    origin : what they were made from
     """
 
-    is_diagonal = False
+    def __init__(self, inverses: Any, origin: Origin) -> None:
+        self.inverses, self.origin = inverses, origin
 
-    def __init__(self, problem: Problem, shared: Gram, subsample: int | None, seed: int) -> None:
-        self.problem, self.shared = problem, shared
-        #: Where G is of a sample.
-        self.sampled, self.seed = sampled(problem, subsample, seed), seed
-        #: M_k with S_k⁻¹ = M_kᵀ M_k, one above the other; None as long as `shared` is in use.
-        self.inverses: Any = None
-        self.origin: Origin | None = None
-        #: What all sets of factors have cost, in passes.
-        self.spent = 0.0
-
-    def refresh(self, curvature: float) -> bool:
-        """As `shared`, as long as there is no factor per class."""
-        return self.inverses is None and self.shared.refresh(curvature)
-
-    def follow(self, W: Array, step: int) -> None:
-        """Make factors at W, the iterate after this many steps, if now is the time for it."""
-        if not is_time(step) or self._needs_gram():
-            return
-        # Rows in files are read once more to draw from them.
-        reading = 0.0 if self.problem.design.is_in_memory else 1.0
-        n_rows = affordable_rows(self.problem, SHARE * step - self.spent - reading)
-        if n_rows >= max(FEWEST_ROWS, len(W)):
-            self.spent += reading + cost(self.problem, n_rows)
-            self._make(Origin(W, n_rows))
-
-    def apply(self, R: Array) -> Array:
-        """P⁻¹R, for any number of d × K matrices side by side."""
-        if self.inverses is None:
-            return self.shared.apply(R)
-        by_class = R.reshape(len(R), -1, self.problem.n_classes)
-        common = by_class.mean(axis=2)
+    def solve(self, sides: list[Array]) -> list[Array]:
+        """S⁻¹B for several B, each K × d × m, computed together; they may be written over."""
         inverses = self.inverses
-        B = np.array(by_class.transpose(2, 0, 1) - common, dtype=inverses.dtype, order="C")
+        B = sides[0] if len(sides) == 1 else np.concatenate(sides, axis=2)
 
         def solve(k: int) -> None:
             M = inverses[k % len(inverses)]
             np.matmul(M.T, M @ B[k], out=B[k])  # the second time from the cache
 
-        ordered_map(solve, range(len(B)), operations=4.0 * B.size * len(R))
-        common = self.shared.apply(common) - B.mean(axis=0, dtype=np.float64)
-        solved: Array = np.add(B.transpose(1, 2, 0), common[:, :, None], order="C")
-        return solved.reshape(R.shape)
+        ordered_map(solve, range(len(B)), operations=4.0 * B.size * inverses.shape[1])
+        return np.split(B, np.cumsum([side.shape[2] for side in sides])[:-1], axis=2)
 
-    @property
-    def state(self) -> State:
-        """What a checkpoint keeps: κ of `shared`, what the factors were made from, their cost."""
-        made = None if self.origin is None else self.origin._asdict()
-        return {"curvature": self.shared.curvature, "origin": made, "spent": self.spent}
 
-    def resume(self, state: State) -> None:
-        """Make again what was in use in this state."""
-        self.shared.refresh(state["curvature"])
-        self.spent = state["spent"]
-        if state["origin"] is not None:
-            self._make(Origin(**state["origin"]))
+class Sets:
+    """Makes sets of factors from drawn rows, and counts what they cost.
 
-    def _make(self, origin: Origin) -> None:
-        problem, K = self.problem, n_factors(self.problem.n_classes)
+    sampled : how `Gram` draws the rows of G; None where it takes all
+    seed : of the rows that are drawn
+    """
+
+    def __init__(self, sampled: SampledCholesky | None, seed: int) -> None:
+        self.sampled, self.seed = sampled, seed
+        #: What all sets have cost, in passes.
+        self.spent = 0.0
+
+    def paid(self, problem: Problem, W: Array, steps: int) -> Origin | None:
+        """What a set at W may be made from after so many steps, which then counts as spent.
+
+        None where steps are too few to pay for one.
+        """
+        # Rows in files are read once more to draw from them.
+        reading = 0.0 if problem.design.is_in_memory else 1.0
+        n_rows = affordable_rows(problem, SHARE * steps - self.spent - reading)
+        if n_rows < max(FEWEST_ROWS, len(W)):
+            return None
+        self.spent += reading + cost(problem, n_rows)
+        return Origin(W, n_rows)
+
+    def make(self, problem: Problem, origin: Origin) -> FactorSet | None:
+        """A set for this problem; None where it is not worth its price, or cannot be made."""
+        K = n_factors(problem.n_classes)
         sample, (weights,) = problem.design.sample(
             origin.n_rows, self.seed, problem.weights, problem.weights
         )
@@ -166,8 +151,8 @@ class ClassFactors:
         A *= (w / w.sum()).astype(A.dtype)[:, None]
         rows = Uncertain.of(A, len(origin.W))
         if np.median(rows.shrinkage) > LARGEST_SHRINKAGE:
-            return
-        G, X = self._shared_gram(), whole(sample)
+            return None
+        G, X = self._shared_gram(problem), whole(sample)
         penalty = problem.penalty.quadratic.matrix
         inverses = np.empty((K, *G.shape), G.dtype)
 
@@ -183,19 +168,84 @@ class ClassFactors:
             else:
                 ordered_map(make, range(K))
         except Breakdown as reason:
-            logger.info("%s; the factors before stay in use", reason)
+            logger.info("%s; what was in use before stays so", reason)
+            return None
+        return FactorSet(inverses, origin)
+
+    def _shared_gram(self, problem: Problem) -> Any:
+        """G, in the precision of the data unless it overflows there."""
+        if self.sampled is None:
+            return problem.gram(np.float32 if problem.design.is_single else np.float64)
+        return SampledGram.of(problem, self.sampled.n_rows, self.seed).matrix
+
+
+class ByClass:
+    """P⁻¹ of a set of factors, and of `shared` for what classes have in common.
+
+    shared : the preconditioner with one factor for all classes; alone as long as there is no set
+    """
+
+    is_diagonal = False
+
+    def __init__(self, problem: Problem, shared: Gram, made: FactorSet | None = None) -> None:
+        self.problem, self.shared = problem, shared
+        #: The set in use.
+        self.set = made
+
+    def refresh(self, curvature: float) -> bool:
+        """As `shared`, as long as there is no factor per class, but at least once."""
+        needless = self.set is not None and self.shared.curvature > 0
+        return not needless and self.shared.refresh(curvature)
+
+    def apply(self, R: Array) -> Array:
+        """P⁻¹R, for any number of d × K matrices side by side."""
+        if self.set is None:
+            return self.shared.apply(R)
+        by_class = R.reshape(len(R), -1, self.problem.n_classes)
+        common = by_class.mean(axis=2)
+        sides = by_class.transpose(2, 0, 1) - common
+        B = self._solve(self.set, sides.astype(self.set.inverses.dtype, order="C", copy=False))
+        common = self.shared.apply(common) - B.mean(axis=0, dtype=np.float64)
+        solved: Array = np.add(B.transpose(1, 2, 0), common[:, :, None], order="C")
+        return solved.reshape(R.shape)
+
+    def _solve(self, factors: FactorSet, B: Array) -> Array:
+        return factors.solve([B])[0]
+
+
+class ClassFactors(ByClass):
+    """`shared` at first, and from some step on a factor per class, if that is worth its price."""
+
+    def __init__(self, problem: Problem, shared: Gram, sets: Sets) -> None:
+        super().__init__(problem, shared)
+        self.sets = sets
+
+    def follow(self, W: Array, step: int) -> None:
+        """Make factors at W, the iterate after this many steps, if now is the time for it."""
+        if not is_time(step) or self._needs_gram():
             return
-        self.inverses, self.origin = inverses, origin
+        if (origin := self.sets.paid(self.problem, W, step)) is not None:
+            self._make(origin)
+
+    @property
+    def state(self) -> State:
+        """What a checkpoint keeps: κ of `shared`, what the factors were made from, their cost."""
+        made = None if self.set is None else self.set.origin._asdict()
+        return {"curvature": self.shared.curvature, "origin": made, "spent": self.sets.spent}
+
+    def resume(self, state: State) -> None:
+        """Make again what was in use in this state."""
+        self.shared.refresh(state["curvature"])
+        self.sets.spent = state["spent"]
+        if state["origin"] is not None:
+            self._make(Origin(**state["origin"]))
 
     def _needs_gram(self) -> bool:
         """Whether G has not been formed: a solver before this one left another factorisation."""
-        return self.sampled is None and not self.problem.prepared.has_gram
+        return self.sets.sampled is None and not self.problem.prepared.has_gram
 
-    def _shared_gram(self) -> Any:
-        """G, in the precision of the data unless it overflows there."""
-        if self.sampled is None:
-            return self.problem.gram(np.float32 if self.problem.design.is_single else np.float64)
-        return SampledGram.of(self.problem, self.sampled.n_rows, self.seed).matrix
+    def _make(self, origin: Origin) -> None:
+        self.set = self.sets.make(self.problem, origin) or self.set
 
 
 class Uncertain(NamedTuple):
@@ -228,13 +278,18 @@ class Uncertain(NamedTuple):
 def with_class_factors(
     problem: Problem, shared: Preconditioner, subsample: int | None, seed: int
 ) -> Preconditioner:
-    """`ClassFactors`, where there is a d × d matrix, and rows can be copied here for others."""
-    design = problem.design
-    here = not (design.is_remote or design.rows_stay or design.is_sparse)
-    if not (here and gram_strategy(problem, subsample, seed).forms_gram(problem)):
+    """`ClassFactors`, where there is a d × d matrix and rows can be drawn."""
+    strategy = gram_strategy(problem, subsample, seed)
+    if not (draws_rows(problem) and strategy.forms_gram(problem)):
         return shared
     assert isinstance(shared, Gram)
-    return ClassFactors(problem, shared, subsample, seed)
+    return ClassFactors(problem, shared, Sets(sampled(problem, subsample, seed), seed))
+
+
+def draws_rows(problem: Problem) -> bool:
+    """Whether rows for factors can be copied here: not from elsewhere, nor sparse ones."""
+    design = problem.design
+    return not (design.is_remote or design.rows_stay or design.is_sparse)
 
 
 def is_time(step: int) -> bool:

@@ -23,12 +23,19 @@ SINGLE_TRUTH = SINGLE_ROOM
 #: Bytes of a row of X that are worked on at a time: a chunk of ten classes of W and of a few rows
 #: stays in the first-level cache, 32 KB without AVX-512 and 48 KB with it. On Zen 3, one core,
 #: 20,000 × 7056 with ten classes took 88, 89 and 93 ms with 1, 1.5 and 2 KB, 22,500 × 768 took
-#: 14.8, 14.2 and 14.3 ms, with thirty classes 33.7, 33.2 and 33.2 ms, all the least of thirty.
+#: 14.8, 14.2 and 14.3 ms, with thirty classes 33.7, 33.2 and 33.2 ms, all the least of thirty. On
+#: an Emerald Rapids passes over 40,000 × 7056 take 110, 116, 117 and 121 ms with 1, 1.5, 2 and
+#: 3 KB, and over 20,000 × 768 11.8, 10.6, 10.1 and 10.5 ms; held to AVX2 152, 140, 141 and 154, and
+#: 12.5, 12.0, 12.1 and 11.9 ms.
 CHUNK_BYTES = (3 << 10) if VECTOR_BYTES == 64 else (3 << 9)
 #: Columns of halves that are widened together: a chunk of float32.
 CHUNK = CHUNK_BYTES // 4
-#: Rows of X up to so many bytes are copied whole: then all of their products are in one piece.
-NARROW_BYTES = 1024
+#: Rows of X up to so many bytes are copied whole: then all of their products are in one piece. On
+#: an Emerald Rapids with 0, 256, 512 and 1,024 passes over 200,000 × 50, 50,000 × 100 and
+#: 50,000 × 200 with ten classes take 12.3, 11.7, 11.7 and 11.4, 4.8, 4.7, 4.9 and 5.0, 7.0, 7.3,
+#: 7.7 and 7.5 ms; held to AVX2 17.3, 15.4, 16.4 and 15.7, 7.6, 7.8, 9.3 and 8.9, 8.9, 9.2, 8.7 and
+#: 11.1 ms.
+NARROW_BYTES = 256
 #: Columns of X in a turned panel, with TILES.vectors vectors of rows: half of a first-level cache.
 #: On a Sapphire Rapids (96 columns) twice as many made passes slower, as did blocks of 64 rows. On
 #: an Emerald Rapids with 64, 96, 128 and 192 columns passes with 30, 100 and 1,000 classes take 41,

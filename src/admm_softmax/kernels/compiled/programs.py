@@ -17,8 +17,9 @@ from admm_softmax.kernels.row_kernel import Outcome, RowKernel
 
 _NO_CODES, _NO_ROWS, _NO_WEIGHTS = np.zeros(0, np.intp), np.zeros((0, 0)), np.zeros(0)
 #: Bytes of a tile of scores, of which a row kernel has some ten: the second-level cache, 512 KB
-#: on Zen 3, should hold them, and the first-level cache a good part of one.
-#: Chosen by size, not measured.
+#: on Zen 3, should hold them, and the first-level cache a good part of one. With 16, 32 and 64 KB
+#: iterations of ADMM over 20,000 × 500 with 100 classes take 123, 99 and 103 ms on an Emerald
+#: Rapids with AVX-512, held to AVX2 153, 125 and 139 ms.
 TILE_BYTES = 32 << 10
 #: Row kernels take two vectors of rows at a time, and 16 rows in float32 fill a cache line: with
 #: 1,000 classes and 8 rows one thread of Zen 3 took 166 ms where it takes 151, the least of 16.
