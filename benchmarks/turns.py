@@ -72,6 +72,7 @@ FITS = {
     "fit-tall-two": (lambda: planted(200_000, 50, 2), 1e-4, 1e-4),
     "fit-embedding": (lambda: embedding_like(60_000, 100, 50), 1e-4, 1e-5),
     "fit-embedding-wide": (lambda: embedding_like(20_000, 384, 50), 1e-4, 1e-5),
+    "fit-probe": (lambda: embedding_like(45_000, 384, 10), 1e-4, 1e-4),
     "fit-middle": (lambda: planted(20_000, 60, 10), 1e-5, 1e-5),
     "fit-iris": (lambda: small("iris", True), 1e-3, 1e-4),
     "fit-wine": (lambda: small("wine", True), 1e-3, 1e-4),

@@ -18,13 +18,8 @@ from admm_softmax.solvers.base import Chainable
 from admm_softmax.solvers.checkpoint import open_checkpoints
 from admm_softmax.solvers.class_factors import ByClass, FactorSet, Origin, Sets, draws_rows
 from admm_softmax.solvers.identity import problem_identity
-from admm_softmax.solvers.least_squares import SharedFactors, Strategy
-from admm_softmax.solvers.preconditioner import (
-    SHARED_SPACING,
-    Gram,
-    Preconditioner,
-    SampledCholesky,
-)
+from admm_softmax.solvers.least_squares import GramStrategy, SharedFactors
+from admm_softmax.solvers.preconditioner import SHARED_SPACING, Gram, Preconditioner
 from admm_softmax.solvers.scheduler import Scheduler
 from admm_softmax.storage.identity import as_text
 
@@ -66,7 +61,7 @@ class Fitter:
             named = cast(Chainable, choice.solver)
             self.solver = named.on_factors(problem, partial(self._shared, problem, seed))
 
-    def _shared(self, problem: Problem, seed: int, strategy: Strategy) -> SharedGram:
+    def _shared(self, problem: Problem, seed: int, strategy: GramStrategy) -> SharedGram:
         """A preconditioner whose factorisations all fits share."""
         if draws_rows(problem):
             self.sets = SharedSets(problem, strategy, seed)
@@ -144,9 +139,9 @@ class SharedSets:
     strategy, seed : of the Gram preconditioner
     """
 
-    def __init__(self, problem: Problem, strategy: Strategy, seed: int) -> None:
+    def __init__(self, problem: Problem, strategy: GramStrategy, seed: int) -> None:
         self.problem = problem
-        self.sets = Sets(strategy if isinstance(strategy, SampledCholesky) else None, seed)
+        self.sets = Sets(strategy, seed)
         #: Steps of all fits so far.
         self.steps = 0
         #: The penalty of the newest set, and what it is made from; made when a fit asks for it.

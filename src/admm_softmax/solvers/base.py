@@ -14,7 +14,7 @@ from admm_softmax.solvers.state import State
 
 if TYPE_CHECKING:
     from admm_softmax.solvers.chain import Chain
-    from admm_softmax.solvers.least_squares import Strategy
+    from admm_softmax.solvers.least_squares import GramStrategy
     from admm_softmax.solvers.preconditioner import Factory
 
 
@@ -110,7 +110,7 @@ def resumed(
 class Chainable:
     """What solvers have in common: `then`, and sharing factorisations with other fits."""
 
-    def on_factors(self, problem: Problem, share: Callable[[Strategy], Factory]) -> Solver:
+    def on_factors(self, problem: Problem, share: Callable[[GramStrategy], Factory]) -> Solver:
         """The same solver on factorisations that many fits share, where it has any to share.
 
         problem : one of those that are fitted; the others have the same L

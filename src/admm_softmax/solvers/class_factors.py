@@ -38,16 +38,13 @@ from admm_softmax.design.blocks import RowBlockDesign, dense
 from admm_softmax.kernels.softmax import softmax
 from admm_softmax.problem import Problem
 from admm_softmax.solvers.costs import LARGEST_FACTOR, SAMPLED_ROWS, pass_cost
-from admm_softmax.solvers.least_squares import Breakdown
+from admm_softmax.solvers.least_squares import Breakdown, GramStrategy
 from admm_softmax.solvers.least_squares.cholesky import normal_matrix
 from admm_softmax.solvers.preconditioner import (
     SMALLEST_CURVATURE,
     Gram,
     Preconditioner,
-    SampledCholesky,
-    SampledGram,
     gram_strategy,
-    sampled,
 )
 from admm_softmax.solvers.state import State
 
@@ -116,12 +113,12 @@ class FactorSet:
 class Sets:
     """Makes sets of factors from drawn rows, and counts what they cost.
 
-    sampled : how `Gram` draws the rows of G; None where it takes all
+    strategy : how `Gram` factorises G
     seed : of the rows that are drawn
     """
 
-    def __init__(self, sampled: SampledCholesky | None, seed: int) -> None:
-        self.sampled, self.seed = sampled, seed
+    def __init__(self, strategy: GramStrategy, seed: int) -> None:
+        self.strategy, self.seed = strategy, seed
         #: What all sets have cost, in passes.
         self.spent = 0.0
 
@@ -152,7 +149,7 @@ class Sets:
         rows = Uncertain.of(A, len(origin.W))
         if np.median(rows.shrinkage) > LARGEST_SHRINKAGE:
             return None
-        G, X = self._shared_gram(problem), whole(sample)
+        G, X = self.strategy.gram_of(problem), whole(sample)
         penalty = problem.penalty.quadratic.matrix
         inverses = np.empty((K, *G.shape), G.dtype)
 
@@ -171,12 +168,6 @@ class Sets:
             logger.info("%s; what was in use before stays so", reason)
             return None
         return FactorSet(inverses, origin)
-
-    def _shared_gram(self, problem: Problem) -> Any:
-        """G, in the precision of the data unless it overflows there."""
-        if self.sampled is None:
-            return problem.gram(np.float32 if problem.design.is_single else np.float64)
-        return SampledGram.of(problem, self.sampled.n_rows, self.seed).matrix
 
 
 class ByClass:
@@ -222,7 +213,8 @@ class ClassFactors(ByClass):
 
     def follow(self, W: Array, step: int) -> None:
         """Make factors at W, the iterate after this many steps, if now is the time for it."""
-        if not is_time(step) or self._needs_gram():
+        # A solver before this one may have left another factorisation, without a G.
+        if not (is_time(step) and self.sets.strategy.has_gram_of(self.problem)):
             return
         if (origin := self.sets.paid(self.problem, W, step)) is not None:
             self._make(origin)
@@ -239,10 +231,6 @@ class ClassFactors(ByClass):
         self.sets.spent = state["spent"]
         if state["origin"] is not None:
             self._make(Origin(**state["origin"]))
-
-    def _needs_gram(self) -> bool:
-        """Whether G has not been formed: a solver before this one left another factorisation."""
-        return self.sets.sampled is None and not self.problem.prepared.has_gram
 
     def _make(self, origin: Origin) -> None:
         self.set = self.sets.make(self.problem, origin) or self.set
@@ -283,7 +271,7 @@ def with_class_factors(
     if not (draws_rows(problem) and strategy.forms_gram(problem)):
         return shared
     assert isinstance(shared, Gram)
-    return ClassFactors(problem, shared, Sets(sampled(problem, subsample, seed), seed))
+    return ClassFactors(problem, shared, Sets(strategy, seed))
 
 
 def draws_rows(problem: Problem) -> bool:

@@ -22,7 +22,7 @@ from admm_softmax.solvers.base import (
     start_at,
 )
 from admm_softmax.solvers.class_factors import with_class_factors
-from admm_softmax.solvers.least_squares import Strategy
+from admm_softmax.solvers.least_squares import GramStrategy
 from admm_softmax.solvers.line_search import P, Plateau, Rule, search
 from admm_softmax.solvers.preconditioner import (
     ANTICIPATED,
@@ -78,7 +78,7 @@ class LBFGS(Chainable):
             raise ValueError(f"line_search must be 'wolfe' or 'armijo', got {self.line_search!r}")
         check_preconditioner(self.preconditioner, self.subsample)
 
-    def on_factors(self, problem: Problem, share: Callable[[Strategy], Factory]) -> LBFGS:
+    def on_factors(self, problem: Problem, share: Callable[[GramStrategy], Factory]) -> LBFGS:
         """With "gram", the preconditioner that `share` makes; itself where no d × d matrix is made.
 
         An n × n matrix or a sketch is not shared.

@@ -153,9 +153,16 @@ class SampledCholesky:
         """Return True: whatever the problem is."""
         return True
 
+    def gram_of(self, problem: Problem) -> Any:
+        """The Gram matrix of the sample."""
+        return SampledGram.of(problem, self.n_rows, self.seed).matrix
+
+    def has_gram_of(self, problem: Problem) -> bool:
+        """Return True: its own step has formed it."""
+        return True
+
     def _gram(self, problem: Problem, dtype: Any) -> Any:
-        gram = SampledGram.of(problem, self.n_rows, self.seed).matrix
-        return gram.astype(dtype, copy=False)
+        return self.gram_of(problem).astype(dtype, copy=False)
 
 
 def gram_strategy(problem: Problem, subsample: int | None, seed: int) -> GramStrategy:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 from copy import copy
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from admm_softmax._arrays import Array
 from admm_softmax.problem import Problem
@@ -68,6 +71,14 @@ class Auto:
     def forms_gram(self, problem: Problem) -> bool:
         """Whether its first choice is to factorise the d × d matrix."""
         return self.preferences(problem)[0] == Cholesky(self.precision)
+
+    def gram_of(self, problem: Problem) -> Any:
+        """The Gram matrix of all rows, in double unless single precision is asked for."""
+        return problem.gram(np.float32 if self.precision == "single" else np.float64)
+
+    def has_gram_of(self, problem: Problem) -> bool:
+        """Whether a W-step has formed it."""
+        return problem.prepared.has_gram
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,13 @@ class Strategy(Protocol):
 
 
 class GramStrategy(Strategy, Protocol):
-    """A strategy that can say whether fits can share what it factorises."""
+    """A strategy that can say which d × d matrix it factorises, so that fits can share it."""
 
     def forms_gram(self, problem: Problem) -> bool:
         """Whether it factorises a d × d matrix, of some rows or of all, as its first choice."""
+
+    def gram_of(self, problem: Problem) -> Any:
+        """G, the Gram matrix of these rows, made where it is not there yet. Do not write to it."""
+
+    def has_gram_of(self, problem: Problem) -> bool:
+        """Whether G is there already."""
