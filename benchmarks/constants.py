@@ -61,6 +61,8 @@ SWEEPS = {
         "loaded-100x16x3 loaded-300x64x10 loaded-1000x16x3 loaded-1000x64x10 loaded-3000x16x3 "
         "loaded-1797x64x10",
     ),
+    "COMPILED_FROM_ENTRIES": ("1,10**15", "widen-4000x500 widen-40000x500"),
+    "COMPILED_FROM_FEATURES": ("1,10**15", "maps-500x28x9 maps-500x28x13"),
     # Threads.
     "WORTH_THREADS": (
         "0,1e15",
@@ -88,6 +90,11 @@ SWEEPS = {
         "1,2,4,8,16",
         "path-images path-tall path-embedding folds-images folds-tall folds-embedding",
     ),
+    "SERVED_SHARE": (
+        "0.2,0.5,1.0,1e9",
+        "path-images path-tall path-embedding folds-images folds-tall folds-embedding",
+    ),
+    "FARTHEST_START": ("10,1e9", "coarse-images coarse-tall coarse-embedding"),
 }
 
 

@@ -7,6 +7,8 @@ the others run. A task is named by what it does and on which shape:
     pass-20000x500x10-float64    in double
     loaded-300x64x10             the same where compiled code is loaded anyway
     sparse-10000x30000x20        the same over text: sparse rows
+    widen-40000x500              rows stored in float16, in single precision
+    maps-500x28x13               13 random convolutions of 500 images of 28 × 28, with their tanh
     admm-20000x500x10            an iteration of ADMM
     solve-2000x10                a preconditioner of d × d applied to d × K, in single precision
     factors-60000x100x10-5000    a factor per class from so many rows of embeddings
@@ -14,6 +16,7 @@ the others run. A task is named by what it does and on which shape:
     embed-60000x100x50           of embeddings, α = 1e-4, tol = 1e-5
     row-1000x4000x5              of ADMM on wide rows, by n × n matrices; `column-…`: by d × d
     path-images, folds-images    20 penalties with the data and tol of FITS; ten with five folds
+    coarse-images                four penalties, each a hundredth of the one before
 
 and those of SHAPES and FITS by a name of their own. In its turn a version does the task twice, of
 which the second counts, or as often as 20 ms take.
@@ -41,7 +44,7 @@ SHAPES = {
 #: A turn takes at least so many seconds.
 LEAST_SECONDS = 0.02
 #: Tasks that are whole, and need no other before them in a turn.
-WHOLE = ("fit", "embed", "row", "column", "path", "folds")
+WHOLE = ("fit", "embed", "row", "column", "path", "coarse", "folds")
 
 
 def principal_components():
@@ -106,6 +109,21 @@ def sparse_pass(n, d, K):
     return pass_task(problem_of(*text_like(n, d, K, 2.7e-3)))
 
 
+def widening(n, d):
+    from admm_softmax import as_design  # noqa: PLC0415
+
+    design = as_design(drawn(n, d, 2)[0].astype(np.float16))
+    return lambda: design.block(slice(0, n))
+
+
+def maps(n, side, n_filters):
+    from admm_softmax.features import RandomConvolution  # noqa: PLC0415
+
+    images = np.random.default_rng(0).random((n, side, side), dtype=np.float32)
+    features = RandomConvolution(n_filters).fit(images)
+    return lambda: features.transform(images)
+
+
 def admm_iteration(n, d, K):
     from admm_softmax import ADMM  # noqa: PLC0415
 
@@ -163,6 +181,14 @@ def path(name):
     return lambda: softmax_path(X, y, np.logspace(-1, -6, 20), tol=tol)
 
 
+def coarse(name):
+    from admm_softmax import softmax_path  # noqa: PLC0415
+
+    data, _, tol = FITS[f"fit-{name}"]
+    X, y = data()[:2]
+    return lambda: softmax_path(X, y, np.logspace(0, -6, 4), tol=tol)
+
+
 def folds(name):
     from admm_softmax import SoftmaxRegressionCV  # noqa: PLC0415
 
@@ -175,6 +201,8 @@ KINDS = {
     "pass": dense_pass,
     "loaded": lambda *shape: dense_pass(*shape, loaded=True),
     "sparse": sparse_pass,
+    "widen": widening,
+    "maps": maps,
     "admm": admm_iteration,
     "solve": solve,
     "factors": factors,
@@ -183,6 +211,7 @@ KINDS = {
     "fit": lambda *shape: fit(planted(*shape)),
     "embed": lambda *shape: fit(embedding_like(*shape)),
 }
+PATHS = {"path": path, "coarse": coarse, "folds": folds}
 
 
 def task(name):
@@ -190,9 +219,9 @@ def task(name):
     if name in FITS:
         data, alpha, tol = FITS[name]
         return fit(data(), alpha, tol)
-    if name.startswith(("path-", "folds-")):
-        kind, _, data = name.partition("-")
-        return {"path": path, "folds": folds}[kind](data)
+    kind, _, data = name.partition("-")
+    if kind in PATHS:
+        return PATHS[kind](data)
     kind, shape, *details = SHAPES.get(name, name).split("-")
     return KINDS[kind](*map(int, shape.split("x")), *details)
 

@@ -56,7 +56,7 @@ def embeddings(n=1500, d=300, K=4):
     return X.astype(np.float16), y
 
 
-@pytest.mark.parametrize("d", [5, 300, 1100, 9001])
+@pytest.mark.parametrize("d", [5, 100, 300, 1100, 9001])
 @pytest.mark.parametrize("K", [4, 9, 37, 66], ids="{} classes".format)  # groups, and panels
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 def test_a_compiled_pass_has_the_bits_of_the_widened_copy(d, K, kind, monkeypatch):

@@ -17,7 +17,7 @@ from tests.problems import placed
 @settings(max_examples=60, deadline=None)
 @given(
     n=st.integers(1, 40),
-    d=st.one_of(st.integers(1, 70), st.sampled_from([256, 300, 512, 1100, 2100])),
+    d=st.one_of(st.integers(1, 70), st.sampled_from([100, 170, 256, 300, 512, 1100, 2100])),
     K=st.one_of(st.integers(1, 17), st.sampled_from([40, 65])),
     dtype=st.sampled_from([np.float32, np.float64]),
     shift=st.integers(0, 20),

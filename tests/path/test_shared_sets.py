@@ -7,10 +7,12 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
-from admm_softmax import Problem, SoftmaxRegressionCV, softmax_path
-from admm_softmax.path.fitter import SETS_SPACING, Fitter, SharedSets
+from admm_softmax import Problem, SoftmaxRegressionCV, operators, softmax_path
+from admm_softmax.path import shared_sets
+from admm_softmax.path.fitter import Fitter
+from admm_softmax.path.shared_sets import FARTHEST_START, SERVED_SHARE, SETS_SPACING, SharedSets
 from admm_softmax.solvers import class_factors
-from admm_softmax.solvers.class_factors import FactorSet, Sets
+from admm_softmax.solvers.class_factors import FactorSet, SetMaker
 from admm_softmax.solvers.preconditioner import gram_strategy
 from tests.problems import make
 
@@ -25,23 +27,24 @@ def forced(monkeypatch):
     """Sets are made at the first occasion, whatever they cost."""
     monkeypatch.setattr(class_factors, "SHARE", 1e9)
     monkeypatch.setattr(class_factors, "BESIDE_X", 1e-9)
+    monkeypatch.setattr(shared_sets, "SERVED_SHARE", 1e9)
 
 
 @pytest.fixture
 def made(monkeypatch):
     """The penalties that sets were made for."""
-    found, make_set = [], Sets.make
+    found, make_set = [], SetMaker.make
 
     def noted(self, problem, origin):
         found.append(problem.penalty.alpha)
         return make_set(self, problem, origin)
 
-    monkeypatch.setattr(Sets, "make", noted)
+    monkeypatch.setattr(SetMaker, "make", noted)
     return found
 
 
-def path(**settings):
-    return softmax_path(X, Y, ALPHAS, solver="lbfgs", tol=TOL, **settings)
+def path(X=X, y=Y, alphas=ALPHAS, **settings):
+    return softmax_path(X, y, alphas, **{"solver": "lbfgs", "tol": TOL, **settings})
 
 
 def steps(fits):
@@ -70,6 +73,42 @@ def test_a_path_takes_fewer_steps_to_the_same_solutions(forced, made, monkeypatc
         assert gap <= a.W.size * TOL**2 / ALPHAS[-1]
 
 
+PROBLEMS = {
+    "float32": ((X.astype(np.float32), Y), {"tol": 1e-4}),
+    "two-classes": ((X, Y > 4), {}),
+    "two-parities": ((X, Y % 2), {"tol": 1e-5}),
+    "operator": ((X, Y), {"operator": operators.laplacian((8, 8))}),
+    "reference": ((X, Y), {"reference": (np.full((10, 64), 0.1), np.zeros(10))}),
+    "soft": ((X, np.random.default_rng(0).dirichlet(np.ones(10), len(Y))), {}),
+    "without-intercept": ((X, Y), {"fit_intercept": False}),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_other_problems_have_the_same_solutions_with_sets(forced, made, monkeypatch, name):
+    (rows, labels), settings = PROBLEMS[name]
+    fits = path(rows, labels, ALPHAS[:9], **settings)
+    assert len(made) >= 3
+    monkeypatch.setattr(class_factors, "SHARE", 0.0)
+    plain = path(rows, labels, ALPHAS[:9], **settings)
+    assert steps(fits) <= 1.1 * steps(plain)
+    tol, weakest = settings.get("tol", TOL), ALPHAS[8]
+    for a, b in zip(fits.results, plain.results, strict=True):
+        assert a.status == b.status == "converged"
+        if "operator" not in settings:  # whose F is less convex than α says
+            gap = abs(a.iterate.objective - b.iterate.objective)
+            assert gap <= a.W.size * tol**2 / weakest + 1e-6 * (rows.dtype == np.float32)
+
+
+def test_the_weakest_penalty_may_be_zero(forced, made):
+    # Uncertain labels have a minimum without a penalty.
+    soft = np.random.default_rng(0).dirichlet(np.ones(10), len(Y))
+    C = np.append(np.logspace(-2, 2, 8), np.inf) / len(Y)
+    model = SoftmaxRegressionCV(Cs=C, cv=3, solver="lbfgs", tol=1e-4).fit(X, soft)
+    assert made
+    assert np.all(np.isfinite(model.scores_))
+
+
 @pytest.mark.parametrize("rows", ["all", "sampled"])
 def test_folds_share_a_set_and_are_solved_together(forced, made, monkeypatch, rows):
     widths, solve = [], FactorSet.solve
@@ -95,15 +134,58 @@ def test_a_set_serves_its_neighbours_only(forced):
     problem = Problem.of(X, Y, 1e-3)
     problem.gram(np.float64)
     sets, W = sets_of(problem), np.zeros(problem.shape)
-    sets.steps = 1
-    found = []
-    for alpha in (1e-3, 1e-3 / SETS_SPACING, 1e-3 * SETS_SPACING, 1e-4, 1e-2, 0.0, 1e-9):
-        sets.look_at(alpha, [None, W])
-        found.append(sets.alpha)
-    assert found == [1e-3, 1e-3, 1e-3, 1e-4, 1e-2, 0.0, 1e-9]
-    sets.look_at(1.0, [None, None])  # nothing is known there
+    sets.look_at([2e-3], [None])  # nothing is known there
     assert sets.alpha is None
     assert sets.newest() is None
+    sets.count([1])
+    found = []
+    for alpha in (1e-3, 1e-3 / SETS_SPACING, 1e-3 * SETS_SPACING, 5e-4, 1e-4, 3e-5, 1.5e-5):
+        sets.look_at([alpha, alpha], [None, W])
+        found.append(sets.alpha)
+    assert found == [1e-3, 1e-3, 1e-3, 1e-3, 1e-4, 1e-4, 1.5e-5]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-3 / FARTHEST_START / 1.01, 1e-3 * FARTHEST_START * 1.01])
+def test_no_set_is_made_at_a_start_from_far_away(forced, alpha):
+    problem = Problem.of(X, Y, 1e-3)
+    problem.gram(np.float64)
+    sets, W = sets_of(problem), np.zeros(problem.shape)
+    sets.look_at([1e-3], [None])
+    sets.count([10])
+    sets.look_at([alpha], [W])
+    assert sets.alpha is None
+
+
+def test_folds_under_several_penalties_are_looked_at_by_the_one_in_the_middle(forced):
+    problem = Problem.of(X, Y, 1e-3)
+    problem.gram(np.float64)
+    sets, W = sets_of(problem), np.zeros(problem.shape)
+    sets.look_at([2e-3], [None])
+    sets.count([10])
+    sets.look_at([1e-5, 1e-3, 1.1e-3], [W, W, W])
+    assert sets.alpha == 1e-3
+
+
+@pytest.mark.parametrize(("ratio", "n_fits", "served"), [(2.0, 1, 3), (3.0, 5, 10), (4.5, 2, 2)])
+def test_a_set_costs_a_share_of_the_fits_that_it_serves(ratio, n_fits, served):
+    rows, labels = make(100_000, 30, 4, dtype=np.float32)
+    problem = Problem.of(rows, labels, 1e-3)
+    problem.gram(np.float32)
+    sets, W = sets_of(problem), np.zeros(problem.shape)
+    sets.look_at([ratio * 1e-3], [None])
+    sets.steps, dear = 10**6, 10**6
+    sets.steps_each = 0.1  # it would have to cost next to nothing
+    sets.look_at([1e-3], [W] * n_fits)
+    assert sets.alpha is None
+    sets.before, sets.steps_each = ratio * 1e-3, dear
+    sets.look_at([1e-3], [W] * n_fits)
+    most = sets.maker.spent
+    assert 0 < most < SERVED_SHARE * dear * served
+    other = sets_of(problem)
+    other.look_at([ratio * 1e-3], [None])
+    other.steps, other.steps_each = 10**6, 0.6 * most / SERVED_SHARE / served
+    other.look_at([1e-3], [W] * n_fits)
+    assert 0.4 * most < other.maker.spent <= 0.6 * most
 
 
 def test_all_sets_together_keep_to_their_share_of_all_steps(made):
@@ -112,15 +194,15 @@ def test_all_sets_together_keep_to_their_share_of_all_steps(made):
     problem.gram(np.float32)
     sets, W = sets_of(problem), np.zeros(problem.shape)
     for alpha in np.logspace(-1, -8, 60):
-        sets.look_at(alpha, [W])
+        sets.look_at([alpha], [W])
         sets.newest()
-        assert sets.sets.spent <= class_factors.SHARE * sets.steps
-        sets.steps += 3
+        assert sets.maker.spent <= class_factors.SHARE * sets.steps
+        sets.count([3])
     assert 2 <= len(made) <= 12
 
 
 def test_small_data_and_sparse_rows_keep_one_factor(made):
-    path()  # sets would take more than a part of X
+    path()  # sets would take more than a part of X, and cost more than the steps
     softmax_path(sp.csr_array(X), Y, [0.1, 0.01], solver="lbfgs")
     assert not made
     assert Fitter(Problem.of(sp.csr_array(X), Y, 0.1), fits=5, solver="lbfgs").sets is None

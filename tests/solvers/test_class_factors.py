@@ -13,7 +13,7 @@ from admm_softmax.solvers import class_factors, lbfgs
 from admm_softmax.solvers.class_factors import (
     ClassFactors,
     Origin,
-    Sets,
+    SetMaker,
     Uncertain,
     affordable_rows,
     inverse_factor,
@@ -157,15 +157,15 @@ def test_classes_without_rows_cost_few_passes(monkeypatch):
 
 def test_all_sets_together_keep_to_their_share(monkeypatch):
     made = []
-    first = Sets.make
-    monkeypatch.setattr(Sets, "make", lambda self, p, o: (made.append(o), first(self, p, o))[1])
+    first = SetMaker.make
+    monkeypatch.setattr(SetMaker, "make", lambda self, p, o: (made.append(o), first(self, p, o))[1])
     X, y = make(100_000, 30, 4, dtype=np.float32)
     found = factors_of(Problem.of(X, y, 1e-3), subsample=5000)
     for step in range(1, 200):
         found.follow(np.zeros((31, 4)), step)
-        assert found.sets.spent <= class_factors.SHARE * step
+        assert found.maker.spent <= class_factors.SHARE * step
     assert 2 <= len(made) <= 4
-    assert found.state["spent"] == found.sets.spent > 0
+    assert found.state["spent"] == found.maker.spent > 0
 
 
 def test_no_gram_matrix_is_formed_for_it(forced):

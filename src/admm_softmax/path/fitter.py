@@ -11,12 +11,13 @@ import numpy as np
 
 from admm_softmax._arrays import Array
 from admm_softmax.kernels.thresholds import MOST_JOBS
+from admm_softmax.path.shared_sets import SharedClassFactors, SharedSets
 from admm_softmax.problem import Problem
 from admm_softmax.solvers import Result, Solver, Status, run
 from admm_softmax.solvers.auto import as_solver
 from admm_softmax.solvers.base import Chainable
 from admm_softmax.solvers.checkpoint import open_checkpoints
-from admm_softmax.solvers.class_factors import ByClass, FactorSet, Origin, Sets, draws_rows
+from admm_softmax.solvers.class_factors import draws_rows
 from admm_softmax.solvers.identity import problem_identity
 from admm_softmax.solvers.least_squares import GramStrategy, SharedFactors
 from admm_softmax.solvers.preconditioner import SHARED_SPACING, Gram, Preconditioner
@@ -24,9 +25,6 @@ from admm_softmax.solvers.scheduler import Scheduler
 from admm_softmax.storage.identity import as_text
 
 T = TypeVar("T")
-
-#: A factor per class serves penalties within this factor of the one that it was made for.
-SETS_SPACING = 4.0
 
 
 class Fitter:
@@ -76,7 +74,7 @@ class Fitter:
         name : of these fits in the checkpoints
         """
         if self.sets is not None:
-            self.sets.look_at(problems[0].penalty.alpha, starts)
+            self.sets.look_at([problem.penalty.alpha for problem in problems], starts)
         one = partial(run, solver=self.solver, max_iter=self.max_iter)
         jobs = [
             partial(
@@ -90,7 +88,7 @@ class Fitter:
         ]
         results = self._by_turns(jobs)
         if self.sets is not None:
-            self.sets.steps += sum(result.n_iter for result in results)
+            self.sets.count([result.n_iter for result in results])
         for result in results:
             result.history.reason = self.reason
         return results
@@ -126,74 +124,6 @@ class Fitter:
         """Run jobs side by side, at most MOST_JOBS at a time."""
         batches = [jobs[i : i + MOST_JOBS] for i in range(0, len(jobs), MOST_JOBS)]
         return [result for batch in batches for result in self.scheduler.run(batch)]
-
-
-class SharedSets:
-    """A factor per class for fits side by side, and for those under neighbouring penalties.
-
-    Fits begin near their ends: predictions at their starts tell which rows are uncertain, and
-    those of all folds tell nearly the same. All sets may cost a share of the steps so far, as in a
-    single fit (`class_factors`), and steps of all fits count.
-
-    problem : with the rows of all fits
-    strategy, seed : of the Gram preconditioner
-    """
-
-    def __init__(self, problem: Problem, strategy: GramStrategy, seed: int) -> None:
-        self.problem = problem
-        self.sets = Sets(strategy, seed)
-        #: Steps of all fits so far.
-        self.steps = 0
-        #: The penalty of the newest set, and what it is made from; made when a fit asks for it.
-        self.alpha: float | None = None
-        self.origin: Origin | None = None
-        self._newest: FactorSet | None = None
-
-    def look_at(self, alpha: float, starts: Sequence[Array | None]) -> None:
-        """Before fits under this penalty: plan a set for them if no other suits, and it is paid."""
-        if self._suits(alpha):
-            return
-        self.alpha = self.origin = self._newest = None
-        known = [start for start in starts if start is not None]
-        if known:
-            problem = self.problem.with_alpha(alpha)
-            self.origin = self.sets.paid(problem, np.mean(known, axis=0), self.steps)
-        if self.origin is not None:
-            self.alpha = alpha
-
-    def newest(self) -> FactorSet | None:
-        """The set for the penalty that was looked at last; None where one factor is in use.
-
-        Made at the first call, so that fits that are taken from checkpoints cost nothing.
-        """
-        if self.origin is not None:
-            assert self.alpha is not None
-            self._newest = self.sets.make(self.problem.with_alpha(self.alpha), self.origin)
-            self.origin = None
-        return self._newest
-
-    def _suits(self, alpha: float) -> bool:
-        made = self.alpha
-        return made is not None and made <= SETS_SPACING * alpha and alpha <= SETS_SPACING * made
-
-
-class SharedClassFactors(ByClass):
-    """One fit's use of a set: solved together with the other fits that wait for it."""
-
-    def __init__(
-        self, problem: Problem, shared: Gram, made: FactorSet, scheduler: Scheduler
-    ) -> None:
-        super().__init__(problem, shared, made)
-        self.scheduler = scheduler
-
-    @property
-    def curvature(self) -> float:
-        """κ of `shared`, which a checkpoint keeps: the set is made again from the starts."""
-        return self.shared.curvature
-
-    def _solve(self, factors: FactorSet, B: Array) -> Array:
-        answer: Array = self.scheduler.ask(factors.solve, B)
-        return answer
 
 
 @dataclass(frozen=True)

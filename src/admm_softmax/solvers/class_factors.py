@@ -110,7 +110,7 @@ class FactorSet:
         return np.split(B, np.cumsum([side.shape[2] for side in sides])[:-1], axis=2)
 
 
-class Sets:
+class SetMaker:
     """Makes sets of factors from drawn rows, and counts what they cost.
 
     strategy : how `Gram` factorises G
@@ -122,14 +122,15 @@ class Sets:
         #: What all sets have cost, in passes.
         self.spent = 0.0
 
-    def paid(self, problem: Problem, W: Array, steps: int) -> Origin | None:
-        """What a set at W may be made from after so many steps, which then counts as spent.
+    def buy(self, problem: Problem, W: Array, steps: int, at_most: float = np.inf) -> Origin | None:
+        """What a set at W may be made from after so many steps; its cost then counts as spent.
 
-        None where steps are too few to pay for one.
+        None where steps are too few to pay for one, or it would cost more passes than `at_most`.
         """
         # Rows in files are read once more to draw from them.
         reading = 0.0 if problem.design.is_in_memory else 1.0
-        n_rows = affordable_rows(problem, SHARE * steps - self.spent - reading)
+        left = min(SHARE * steps - self.spent, at_most) - reading
+        n_rows = affordable_rows(problem, left)
         if n_rows < max(FEWEST_ROWS, len(W)):
             return None
         self.spent += reading + cost(problem, n_rows)
@@ -165,7 +166,7 @@ class Sets:
             else:
                 ordered_map(make, range(K))
         except Breakdown as reason:
-            logger.info("%s; what was in use before stays so", reason)
+            logger.info("%s; no new factors are made", reason)
             return None
         return FactorSet(inverses, origin)
 
@@ -207,33 +208,33 @@ class ByClass:
 class ClassFactors(ByClass):
     """`shared` at first, and from some step on a factor per class, if that is worth its price."""
 
-    def __init__(self, problem: Problem, shared: Gram, sets: Sets) -> None:
+    def __init__(self, problem: Problem, shared: Gram, maker: SetMaker) -> None:
         super().__init__(problem, shared)
-        self.sets = sets
+        self.maker = maker
 
     def follow(self, W: Array, step: int) -> None:
         """Make factors at W, the iterate after this many steps, if now is the time for it."""
         # A solver before this one may have left another factorisation, without a G.
-        if not (is_time(step) and self.sets.strategy.has_gram_of(self.problem)):
+        if not (is_time(step) and self.maker.strategy.has_gram_of(self.problem)):
             return
-        if (origin := self.sets.paid(self.problem, W, step)) is not None:
+        if (origin := self.maker.buy(self.problem, W, step)) is not None:
             self._make(origin)
 
     @property
     def state(self) -> State:
         """What a checkpoint keeps: κ of `shared`, what the factors were made from, their cost."""
         made = None if self.set is None else self.set.origin._asdict()
-        return {"curvature": self.shared.curvature, "origin": made, "spent": self.sets.spent}
+        return {"curvature": self.shared.curvature, "origin": made, "spent": self.maker.spent}
 
     def resume(self, state: State) -> None:
         """Make again what was in use in this state."""
         self.shared.refresh(state["curvature"])
-        self.sets.spent = state["spent"]
+        self.maker.spent = state["spent"]
         if state["origin"] is not None:
             self._make(Origin(**state["origin"]))
 
     def _make(self, origin: Origin) -> None:
-        self.set = self.sets.make(self.problem, origin) or self.set
+        self.set = self.maker.make(self.problem, origin) or self.set
 
 
 class Uncertain(NamedTuple):
@@ -271,7 +272,7 @@ def with_class_factors(
     if not (draws_rows(problem) and strategy.forms_gram(problem)):
         return shared
     assert isinstance(shared, Gram)
-    return ClassFactors(problem, shared, Sets(strategy, seed))
+    return ClassFactors(problem, shared, SetMaker(strategy, seed))
 
 
 def draws_rows(problem: Problem) -> bool:

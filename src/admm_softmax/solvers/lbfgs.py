@@ -104,7 +104,7 @@ class LBFGS(Chainable):
             begun = {**memory.state(newest), "follow": None, "base": None}
             yield measured_at(newest, state=begun, step=0.0)
         base = self._base(problem)
-        first = self._first_step(problem, newest)
+        first = self._first_step(problem, newest, base)
         follow = Followed(first * newest.curvature)
         start: Point | None = newest
         if state is not None:
@@ -152,14 +152,15 @@ class LBFGS(Chainable):
             return base
         return with_class_factors(problem, base, self.subsample, self.seed)
 
-    def _first_step(self, problem: Problem, point: Point) -> float:
+    def _first_step(self, problem: Problem, point: Point, base: Preconditioner) -> float:
         """How long the first step should be, and how much of κ to precondition for."""
         if self.preconditioner == "none":
             return min(1.0, 1.0 / max(float(np.linalg.norm(point.gradient)), 1e-300))
         K = problem.n_classes
         is_uniform = point.curvature > 0.99 * (K - 1) / K**2
-        # Factorise once, for the κ expected later, and shorten the first step to make up.
-        return 1.0 / ANTICIPATED if is_uniform else 1.0
+        # Factorise once, for the κ expected later, and shorten the first step to make up; but a
+        # factor per class that fits share is made for predictions as they are.
+        return 1.0 / ANTICIPATED if is_uniform and getattr(base, "set", None) is None else 1.0
 
 
 def _shortened(
