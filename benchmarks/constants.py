@@ -90,11 +90,6 @@ SWEEPS = {
         "1,2,4,8,16",
         "path-images path-tall path-embedding folds-images folds-tall folds-embedding",
     ),
-    "SERVED_SHARE": (
-        "0.2,0.5,1.0,1e9",
-        "path-images path-tall path-embedding folds-images folds-tall folds-embedding",
-    ),
-    "FARTHEST_START": ("10,1e9", "coarse-images coarse-tall coarse-embedding"),
 }
 
 

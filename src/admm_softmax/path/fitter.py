@@ -88,7 +88,7 @@ class Fitter:
         ]
         results = self._by_turns(jobs)
         if self.sets is not None:
-            self.sets.count([result.n_iter for result in results])
+            self.sets.steps += sum(result.n_iter for result in results)
         for result in results:
             result.history.reason = self.reason
         return results

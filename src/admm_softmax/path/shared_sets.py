@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,11 +15,6 @@ from admm_softmax.solvers.scheduler import Scheduler
 
 #: A factor per class serves penalties within this factor of the one that it was made for.
 SETS_SPACING = 4.0
-#: It may cost this share of the steps that the fits which it will serve probably take.
-SERVED_SHARE = 0.5
-#: And it is made at a start that comes from a penalty within this factor: further away other rows
-#: are uncertain than at the end.
-FARTHEST_START = 20.0
 
 
 class SharedSets:
@@ -28,8 +22,7 @@ class SharedSets:
 
     Fits begin near their ends: predictions at their starts tell which rows are uncertain, and
     those of all folds tell nearly the same. All sets may cost a share of the steps so far, as in a
-    single fit (`class_factors`), and steps of all fits count; and each a share of those that the
-    fits which it serves probably take, as many as the last ones took.
+    single fit (`class_factors`), and steps of all fits count.
 
     problem : with the rows of all fits
     strategy, seed : of the Gram preconditioner
@@ -38,36 +31,23 @@ class SharedSets:
     def __init__(self, problem: Problem, strategy: GramStrategy, seed: int) -> None:
         self.problem = problem
         self.maker = SetMaker(strategy, seed)
-        #: Steps of all fits so far, and of one of the last.
-        self.steps, self.steps_each = 0, 0.0
-        #: The penalty that was looked at before.
-        self.before: float | None = None
+        #: Steps of all fits so far.
+        self.steps = 0
         #: The penalty of the newest set, and what it is made from; made when a fit asks for it.
         self.alpha: float | None = None
         self.origin: Origin | None = None
         self._newest: FactorSet | None = None
 
-    def count(self, steps: Sequence[int]) -> None:
-        """After fits that took so many steps each."""
-        self.steps += sum(steps)
-        self.steps_each = sum(steps) / len(steps)
-
     def look_at(self, alphas: Sequence[float], starts: Sequence[Array | None]) -> None:
         """Before fits under these penalties: plan a set if no other suits, and it is paid."""
-        alpha, before = float(np.median(alphas)), self.before
-        self.before = alpha
-        if self.alpha is not None and _within(SETS_SPACING, self.alpha, alpha):
+        alpha = float(np.median(alphas))
+        if self._suits(alpha):
             return
         self.alpha = self.origin = self._newest = None
         known = [start for start in starts if start is not None]
-        if known and before is not None and _within(FARTHEST_START, before, alpha):
-            served = len(starts) * _neighbours(before, alpha)
-            self.origin = self.maker.buy(
-                self.problem.with_alpha(alpha),
-                np.mean(known, axis=0),
-                self.steps,
-                at_most=SERVED_SHARE * self.steps_each * served,
-            )
+        if known:
+            problem = self.problem.with_alpha(alpha)
+            self.origin = self.maker.buy(problem, np.mean(known, axis=0), self.steps)
         if self.origin is not None:
             self.alpha = alpha
 
@@ -82,16 +62,9 @@ class SharedSets:
             self.origin = None
         return self._newest
 
-
-def _within(factor: float, a: float, b: float) -> bool:
-    return a <= factor * b and b <= factor * a
-
-
-def _neighbours(before: float, alpha: float) -> int:
-    """How many penalties a set made for α serves, if those that follow are as far apart."""
-    if not 0.0 < alpha < before:
-        return 1
-    return 1 + int(math.log(SETS_SPACING) / math.log(before / alpha) + 1e-9)
+    def _suits(self, alpha: float) -> bool:
+        made = self.alpha
+        return made is not None and made <= SETS_SPACING * alpha and alpha <= SETS_SPACING * made
 
 
 class SharedClassFactors(ByClass):

@@ -122,15 +122,14 @@ class SetMaker:
         #: What all sets have cost, in passes.
         self.spent = 0.0
 
-    def buy(self, problem: Problem, W: Array, steps: int, at_most: float = np.inf) -> Origin | None:
+    def buy(self, problem: Problem, W: Array, steps: int) -> Origin | None:
         """What a set at W may be made from after so many steps; its cost then counts as spent.
 
-        None where steps are too few to pay for one, or it would cost more passes than `at_most`.
+        None where steps are too few to pay for one.
         """
         # Rows in files are read once more to draw from them.
         reading = 0.0 if problem.design.is_in_memory else 1.0
-        left = min(SHARE * steps - self.spent, at_most) - reading
-        n_rows = affordable_rows(problem, left)
+        n_rows = affordable_rows(problem, SHARE * steps - self.spent - reading)
         if n_rows < max(FEWEST_ROWS, len(W)):
             return None
         self.spent += reading + cost(problem, n_rows)
