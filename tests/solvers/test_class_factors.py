@@ -168,6 +168,20 @@ def test_all_sets_together_keep_to_their_share(monkeypatch):
     assert found.state["spent"] == found.maker.spent > 0
 
 
+def test_its_precision_is_that_of_the_data_whoever_formed_the_gram_matrix():
+    X, y = make(1500, 5, 3, dtype=np.float32)
+    W = np.random.default_rng(0).standard_normal((6, 3))
+    sets = []
+    for dtype in (np.float32, np.float64):
+        problem = Problem.of(X, y, 0.05)
+        problem.gram(dtype)
+        found = factors_of(problem)
+        found._make(Origin(W, 1500))
+        sets.append(found.set.inverses)
+    assert sets[0].dtype == sets[1].dtype == np.float32
+    np.testing.assert_allclose(*sets, rtol=1e-3, atol=1e-4 * np.abs(sets[0]).max())
+
+
 def test_no_gram_matrix_is_formed_for_it(forced):
     problem = digits(1e-3)
     chain = ADMM(0.02, least_squares="pcg").then(LBFGS(20, "gram"), after=5)

@@ -150,11 +150,11 @@ class SetMaker:
         if np.median(rows.shrinkage) > LARGEST_SHRINKAGE:
             return None
         G, X = self.strategy.gram_of(problem), whole(sample)
-        penalty = problem.penalty.quadratic.matrix
-        inverses = np.empty((K, *G.shape), G.dtype)
+        penalty, dtype = problem.penalty.quadratic.matrix, _precision(problem, G)
+        inverses = np.empty((K, *G.shape), dtype)
 
         def make(k: int) -> None:
-            H = normal_matrix(G, rows.shared[k], penalty, G.dtype)
+            H = normal_matrix(G, rows.shared[k], penalty, dtype)
             H += weighted_gram(X, rows.own[k])
             inverses[k] = inverse_factor(H)
 
@@ -350,6 +350,16 @@ def inverse_factor(H: Any) -> Any:
     M = R.T
     M *= scale
     return M
+
+
+def _precision(problem: Problem, G: Any) -> Any:
+    """That of the data, unless G overflows there.
+
+    G may be in double all the same, where a factorisation in single precision broke down: what a
+    set is must not depend on what happened before.
+    """
+    single = problem.design.is_single and G.diagonal().max() < np.finfo(np.float32).max
+    return np.dtype(np.float32 if single else np.float64)
 
 
 def _uncertainty(scores: Array) -> Array:
