@@ -1,6 +1,7 @@
 """RandomConvolution: periodic convolutions, by definition and by Fourier transform."""
 
 import pickle
+import sys
 import tracemalloc
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from admm_softmax import SoftmaxRegression, operators
 from admm_softmax.features import RandomConvolution, convolution
+from admm_softmax.kernels import thresholds
 
 
 # scikit-learn's rows have any number of columns: an image of one row, as wide as they are.
@@ -258,7 +260,9 @@ def test_compiled_tanh_is_that_of_numpy():
     np.testing.assert_allclose(found[-3:], [np.nan, 1, -1], rtol=1e-6)
 
 
-def test_many_features_of_an_image_do_not_depend_on_the_others():
+@pytest.mark.parametrize("compiled_from", [1, sys.maxsize], ids=["compiled", "numpy"])
+def test_many_features_of_an_image_do_not_depend_on_the_others(compiled_from, monkeypatch):
+    monkeypatch.setattr(thresholds, "COMPILED_FROM_FEATURES", compiled_from)
     v = np.random.default_rng(0).random((7, 28, 28), dtype=np.float32)
     wide = RandomConvolution(13).fit(v)
     linear = RandomConvolution(13, activation="identity").fit(v)
