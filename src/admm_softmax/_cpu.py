@@ -100,8 +100,9 @@ def measured(*, wide: T, narrow: T) -> T:
     """One of two measurements of the same thing: with AVX-512, or without.
 
     `wide` was measured on a Xeon with AVX-512 at 2.8 GHz, `narrow` on an EPYC (Zen 3) with
-    AVX2, both with two cores, unless it says otherwise where it is used. CPUs of other kinds are
-    taken for the latter. What Numba is told to compile for (NUMBA_CPU_NAME, NUMBA_CPU_FEATURES,
+    AVX2, both with two cores, unless it says otherwise where it is used. Zen 4, which has AVX-512,
+    found no other values better (benchmarks/results/constants.md). CPUs of other kinds are taken
+    for the latter. What Numba is told to compile for (NUMBA_CPU_NAME, NUMBA_CPU_FEATURES,
     NUMBA_ENABLE_AVX) counts more than this CPU.
     """
     return wide if _is_wide(*map(os.environ.get, _TOLD_NUMBA)) else narrow
