@@ -77,6 +77,7 @@ SWEEPS = {
     "LEAST_COLUMNS": ("2,5,10,64", "solve-3000x10 solve-3000x50"),
     "MOST_COLUMNS": ("16,32,64,128", "solve-3000x200"),
     # Choices of solvers.
+    "THIN": ("1.2,1.5,2.5", "fit-5000x800x2 fit-5000x1200x2 fit-6000x1500x2 fit-6000x2500x5"),
     "NEWTON_OPERATIONS": (
         "0,1e15",
         "fit-iris fit-wine fit-cancer fit-300x10x3 fit-300x20x5 fit-500x30x4 fit-1000x20x5 "

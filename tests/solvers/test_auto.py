@@ -4,9 +4,20 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from admm_softmax import ADMM, LBFGS, SGD, Chain, Newton, NewtonCG, Problem, SoftmaxRegression
+from admm_softmax import (
+    ADMM,
+    LBFGS,
+    SGD,
+    Chain,
+    Newton,
+    NewtonCG,
+    Problem,
+    SoftmaxRegression,
+    run,
+)
 from admm_softmax.solvers import auto
 from admm_softmax.solvers.auto import as_solver, choose_preconditioner
+from admm_softmax.solvers.costs import pass_cost, reading_cost
 from tests.problems import make
 
 
@@ -69,9 +80,10 @@ RULE = {
 @pytest.mark.parametrize("case", RULE)
 def test_the_rule(case):
     shape, tol, expected, rows = RULE[case]
-    name, subsample, reason = choose_preconditioner(shaped(**shape), tol)
+    name, subsample, reason, later = choose_preconditioner(shaped(**shape), tol)
     assert (name, subsample) == (expected, rows)
     assert reason
+    assert (later is None) == (name == "gram" or case == "sparse and huge")
 
 
 def test_a_tighter_tolerance_pays_for_a_gram_matrix():
@@ -80,6 +92,48 @@ def test_a_tighter_tolerance_pays_for_a_gram_matrix():
     assert names[0] == "jacobi"
     assert names[-1] == "gram"
     assert names == sorted(names, reverse=True)
+
+
+class TestAGramMatrixIsMadeLater:
+    """Where it does not look worth its price, once steps have cost as much."""
+
+    @pytest.fixture
+    def hard(self, monkeypatch):
+        """Correlated columns and nearly separable classes, where a diagonal takes many steps."""
+        monkeypatch.setattr(auto, "PASSES_PER_DIGIT", 0.0)
+        rng = np.random.default_rng(0)
+        Q = np.linalg.qr(rng.standard_normal((60, 60)))[0]
+        X = rng.standard_normal((600, 60)) * np.logspace(0, -2, 60) @ Q
+        y = X @ rng.standard_normal(60) > 0
+        return Problem.of(X, y.astype(int), 1e-6)
+
+    def test_as_many_steps_as_it_costs(self, hard):
+        later = choose_preconditioner(hard, 1e-6).later
+        a_pass = pass_cost(hard) + reading_cost(hard)
+        assert later == np.ceil((600 * 60 * 61 + 61**3 / 3) / a_pass)
+        solver, reason = as_solver("lbfgs", hard, tol=1e-6)
+        assert f"made after {later} steps" in reason
+        found = run(hard, solver, tol=1e-6, max_iter=1000)
+        first, second = solver.first, solver.second
+        assert (first.preconditioner, second.preconditioner) == ("jacobi", "gram")
+        alone = run(hard, first, tol=1e-6, max_iter=1000)
+        assert found.status == "converged"
+        assert found.n_iter < 0.6 * alone.n_iter
+        before = [run(hard, s, tol=0.0, max_iter=later).W for s in (solver, first)]
+        np.testing.assert_array_equal(*before)
+
+    def test_rows_are_drawn_as_for_one_at_once(self, monkeypatch):
+        monkeypatch.setattr(auto, "SAMPLED_ROWS", 100)
+        problem = shaped(1000, 50, 2)
+        at_once = as_solver("lbfgs", problem, tol=1e-3).solver
+        monkeypatch.setattr(auto, "PASSES_PER_DIGIT", 0.0)
+        solver = as_solver("lbfgs", problem, tol=1e-3).solver
+        assert solver.second == at_once
+        assert at_once.subsample == 100
+
+    def test_other_solvers_keep_the_diagonal(self, hard):
+        for name in ("newton-cg", "sgd"):
+            assert as_solver(name, hard, tol=1e-6).solver.preconditioner == "jacobi"
 
 
 def test_rows_count_where_columns_are_few():
