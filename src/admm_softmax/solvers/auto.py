@@ -30,8 +30,10 @@ from admm_softmax.solvers.costs import (
     NEWTON_OPERATIONS,
     NEWTON_SCORE,
     PASSES_PER_DIGIT,
+    READING,
     SAMPLED_ROWS,
     TIGHT,
+    TYPICALLY_THIN,
     WIDE,
     pass_cost,
     reading_cost,
@@ -67,8 +69,8 @@ class Preconditioning(NamedTuple):
     """A preconditioner, and the reason for choosing it, as text.
 
     name, subsample : as in `make_preconditioner`
-    later : after how many steps to take the Gram matrix all the same; None where it is in use, or
-        would be too large
+    later : after how many steps to take the Gram matrix all the same; None where it is in use,
+        would be too large, or is not for a single fit of dense rows
     """
 
     name: Name
@@ -178,7 +180,7 @@ def choose_preconditioner(problem: Problem, tol: float, fits: int = 1) -> Precon
     | situation                                           | preconditioner              |
     |-----------------------------------------------------|-----------------------------|
     | min(n, d) ≤ 15,000 and the Gram matrix is cheaper    | "gram", of max(5,000, d) rows |
-    | … or not (few classes, loose tol, very sparse X)     | "jacobi"                    |
+    | … or not (few classes, loose tol, very sparse X)     | "jacobi", "gram" later      |
     | min(n, d) > 15,000, dense                            | "gram": a sketch of it      |
     | min(n, d) > 15,000, sparse                           | "jacobi"                    |
 
@@ -188,8 +190,10 @@ def choose_preconditioner(problem: Problem, tol: float, fits: int = 1) -> Precon
     `fits` that share the matrix.
 
     That is a typical figure. On nearly separable data with correlated columns a diagonal can take
-    more than ten times as many steps, so that a fit which has taken as many steps as the matrix
-    costs takes it then: whatever would have been better, the fit costs twice that at most.
+    more than ten times as many steps, so that a single fit of dense rows which has taken as many
+    steps as the matrix costs takes it then: whatever would have been better, it costs about twice
+    that at most. How many these are must not depend on the CPU: a checkpoint names the solver, and
+    may go on elsewhere. Where X is sparse, steps with the factor may cost many passes.
     """
     (d, _), n = problem.shape, problem.design.n_rows
     entries = problem.design.entries
@@ -209,7 +213,10 @@ def choose_preconditioner(problem: Problem, tol: float, fits: int = 1) -> Precon
         cost = f"the Gram matrix costs about {gram / a_pass:.1f} passes and saves {saved:.0f}"
         return Preconditioning("gram", _sampled_rows(problem, tol), cost)
     cost = f"a Gram matrix would cost about {gram / a_pass:.0f} passes and save {saved:.0f}"
-    return Preconditioning("jacobi", None, cost, later=ceil(gram / a_pass))
+    if fits > 1 or problem.design.is_sparse:
+        return Preconditioning("jacobi", None, cost)
+    step = max(1, entries) * (4.0 * problem.n_classes * TYPICALLY_THIN + READING)
+    return Preconditioning("jacobi", None, cost, later=ceil(gram / step))
 
 
 def _sample_size(problem: Problem, tol: float) -> int:

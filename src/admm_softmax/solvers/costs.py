@@ -23,6 +23,8 @@ PASSES_PER_DIGIT = 40.0
 #: with ten classes the Xeon makes 2.5e11 of a Gram matrix's in a second and 1.05e11 of a pass's,
 #: Zen 3 1.4e11 and 0.9e11.
 THIN = measured(wide=2.5, narrow=1.5)
+#: The same on any CPU, where a choice must not depend on it. On Zen 4 it is 1.2.
+TYPICALLY_THIN = 2.0
 #: What reading an entry of dense X costs beside that, in a compiled pass and in NumPy's products.
 #: Steps of L-BFGS with two classes over 6,000 × 2,500, compiled, and 5,000 × 1,200, with NumPy,
 #: take 0.23 and 1.05 ns per entry on Zen 4, which makes 1.5e11 operations of a Gram matrix per
@@ -54,7 +56,8 @@ def reading_cost(problem: Problem) -> float:
     design = problem.design
     if design.is_sparse:
         return 0.0
-    return design.entries * (READING if design.compiles(problem.n_classes) else READING_BY_NUMPY)
+    by_numpy = not (design.rows_stay or design.compiles(problem.n_classes))
+    return design.entries * (READING_BY_NUMPY if by_numpy else READING)
 
 
 def eigenproblem_cost(d: int) -> float:
