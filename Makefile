@@ -110,7 +110,7 @@ endif
 # All solvers run in the first round. In the others those that may be the fastest do, so that
 # ours and the peers take turns; summarize.py takes the medians, and warns of a peer that is missing.
 CONTENDERS := -s "admm-softmax[solver=auto]" -s "scikit-learn[solver=[lbfgs,newton-cg,saga]]" \
-	-s scikit-learn-intelex -s "torch LBFGS"
+	-s scikit-learn-intelex -s "torch LBFGS" -s cyanure
 SMALL := -d "simulated[shape=[small-linear-probe,small-tall,small-wide,small-sparse]]" \
 	-d "embedding[shape=[small-embedding-50,small-embedding-300]]" \
 	-d "text[shape=small-text]" $(SMALL_IMAGES)
