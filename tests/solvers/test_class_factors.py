@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 
 from admm_softmax import ADMM, LBFGS, Problem, RowBlocks, as_design, run
 from admm_softmax.design import PartitionedDesign, standardized
-from admm_softmax.solvers import class_factors, lbfgs
+from admm_softmax.solvers import class_factors, lbfgs, preconditioner
 from admm_softmax.solvers.class_factors import (
     ClassFactors,
     Origin,
@@ -180,6 +180,14 @@ def test_its_precision_is_that_of_the_data_whoever_formed_the_gram_matrix():
         sets.append(found.set.inverses)
     assert sets[0].dtype == sets[1].dtype == np.float32
     np.testing.assert_allclose(*sets, rtol=1e-3, atol=1e-4 * np.abs(sets[0]).max())
+
+
+def test_a_set_for_the_start_needs_no_shorter_first_step():
+    problem = digits()
+    found, start = factors_of(problem), problem.slope_at(np.zeros(problem.shape))
+    assert LBFGS(20, "gram")._first_step(problem, start, found) == 1 / preconditioner.ANTICIPATED
+    found._make(Origin(start.W, 1500))
+    assert LBFGS(20, "gram")._first_step(problem, start, found) == 1.0
 
 
 def test_no_gram_matrix_is_formed_for_it(forced):

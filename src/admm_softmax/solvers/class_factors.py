@@ -183,6 +183,11 @@ class ByClass:
         #: The set in use.
         self.set = made
 
+    @property
+    def fits_start(self) -> bool:
+        """Whether there is a set, which is made for predictions as they are."""
+        return self.set is not None
+
     def refresh(self, curvature: float) -> bool:
         """As `shared`, as long as there is no factor per class, but at least once."""
         needless = self.set is not None and self.shared.curvature > 0

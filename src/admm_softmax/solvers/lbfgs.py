@@ -158,9 +158,9 @@ class LBFGS(Chainable):
             return min(1.0, 1.0 / max(float(np.linalg.norm(point.gradient)), 1e-300))
         K = problem.n_classes
         is_uniform = point.curvature > 0.99 * (K - 1) / K**2
-        # Factorise once, for the κ expected later, and shorten the first step to make up; but a
-        # factor per class that fits share is made for predictions as they are.
-        return 1.0 / ANTICIPATED if is_uniform and getattr(base, "set", None) is None else 1.0
+        # Factorise once, for the κ expected later, and shorten the first step to make up.
+        anticipates = is_uniform and not getattr(base, "fits_start", False)
+        return 1.0 / ANTICIPATED if anticipates else 1.0
 
 
 def _shortened(

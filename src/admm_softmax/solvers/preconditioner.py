@@ -61,7 +61,8 @@ class Preconditioner(Protocol):
 
     One that can write P⁻¹R to an array has `apply_into` as well; see `applied_into`. One that looks
     at W, and not at its κ alone, has `follow(W, step)`, which L-BFGS calls before each step but the
-    first, and `state` and `resume` for checkpoints.
+    first, and `state` and `resume` for checkpoints. One with a true `fits_start` has been made for
+    predictions at the start, not for the κ that is expected later.
     """
 
     is_diagonal: bool
