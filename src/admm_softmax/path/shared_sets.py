@@ -15,7 +15,7 @@ from admm_softmax.solvers.scheduler import Scheduler
 
 #: A factor per class serves penalties within this factor of the one that it was made for.
 #: With 1.2, 4 and 16 paths of 20 penalties over 60,000 × 100 images and 200,000 × 50 take 824, 541
-#: and 549, and 895, 765 and 758 ms on Zen 4, and five folds of the former 1,150, 1,240 and 1,300 ms.
+#: and 549, and 895, 765 and 758 ms on Zen 4, and five folds of the first 1,150, 1,240 and 1,300.
 SETS_SPACING = 4.0
 
 
