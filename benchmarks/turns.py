@@ -26,6 +26,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -173,20 +174,12 @@ def fit(data, alpha=1e-4, tol=1e-5):
     return lambda: SoftmaxRegression(alpha, tol=tol).fit(X, y)
 
 
-def path(name):
+def path(name, alphas):
     from admm_softmax import softmax_path  # noqa: PLC0415
 
     data, _, tol = FITS[f"fit-{name}"]
     X, y = data()[:2]
-    return lambda: softmax_path(X, y, np.logspace(-1, -6, 20), tol=tol)
-
-
-def coarse(name):
-    from admm_softmax import softmax_path  # noqa: PLC0415
-
-    data, _, tol = FITS[f"fit-{name}"]
-    X, y = data()[:2]
-    return lambda: softmax_path(X, y, np.logspace(0, -6, 4), tol=tol)
+    return lambda: softmax_path(X, y, alphas, tol=tol)
 
 
 def folds(name):
@@ -211,7 +204,11 @@ KINDS = {
     "fit": lambda *shape: fit(planted(*shape)),
     "embed": lambda *shape: fit(embedding_like(*shape)),
 }
-PATHS = {"path": path, "coarse": coarse, "folds": folds}
+PATHS = {
+    "path": partial(path, alphas=np.logspace(-1, -6, 20)),
+    "coarse": partial(path, alphas=np.logspace(0, -6, 4)),
+    "folds": folds,
+}
 
 
 def task(name):
